@@ -1,6 +1,6 @@
 /**
  * How the losses of tokens become one number of an optimizer step. Every count is of the whole
- * step, over all ranks and micro-batches, and leaves out what has no token.
+ * step, over all ranks and micro-batches, and leaves out sequences without a token.
  *
  *     token_mean                Σ L_it ÷ n_tokens
  *     sequence_mean             mean_i mean_t L_it
@@ -47,7 +47,7 @@ export function aggregationSettings(first: Aggregation) {
   };
 }
 
-/** Refuses a denominator that nothing is divided by. */
+/** Refuses a denominator that has no effect. */
 export function checkAggregation(
   { aggregation, loss_denominator }: AggregationSettings,
   ctx: z.RefinementCtx,
@@ -56,7 +56,7 @@ export function checkAggregation(
   ctx.addIssue({
     code: "custom",
     path: ["loss_denominator"],
-    message: `divides nothing under aggregation ${aggregation}: leave it out, or use ` +
+    message: `has no effect with aggregation ${aggregation}: leave it out, or use ` +
       "sequence_mean_token_sum or token_sum",
   });
 }

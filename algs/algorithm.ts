@@ -24,7 +24,7 @@ export type CreditNeeds = {
   coef: Record<string, number>; // of this round
 };
 
-/** The credit: one number per sequence [N], or one per token [N][T]. */
+/** The credit: one number per sequence [N] or per token [N][T]. */
 export type Assigned = {
   advantage: number[] | number[][];
   /** The targets of the value model. [N][T] */
@@ -36,9 +36,9 @@ export type Assigned = {
 };
 
 /**
- * How rewards become advantages. `needs` decides what is computed first and types the argument of
- * `assign`; as a function, it returns what the given settings need, and `assign` reads nothing
- * else.
+ * How rewards become advantages. `needs` names what is computed first and types the argument of
+ * `assign`. If it is a function, it returns what the given settings need, and `assign` reads
+ * nothing else.
  */
 export type Credit<Config, Needs extends keyof CreditNeeds> = {
   readonly needs: readonly Needs[] | ((config: Config) => readonly Needs[]);
@@ -55,8 +55,8 @@ export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const
 export type Surplus = (typeof SURPLUS)[number];
 
 /**
- * Dynamic sampling: groups without signal are dropped and more prompts drawn, at most `batches_max`
- * times a round's.
+ * Dynamic sampling: groups without a signal are dropped and more prompts are drawn, at most
+ * `batches_max` times a round's prompts.
  */
 export type Refill = { batches_max: number; surplus: Surplus };
 
@@ -71,7 +71,7 @@ export type Algorithm<
   Coef extends string = string,
 > = {
   readonly name: Name;
-  /** One line for people who choose it in a configuration. */
+  /** One line that helps people choose it in a configuration. */
   readonly about?: string;
   readonly config: z.ZodObject<Shape, z.core.$strict>;
   /**
@@ -85,14 +85,14 @@ export type Algorithm<
   readonly refill?: (config: Settings<Shape>) => Refill | null;
   /** `score`: the model outputs one number per sequence instead of tokens. It is a reward model. */
   readonly head?: "score";
-  /** What the ratio of its clip covers, if not one token. */
+  /** What the ratio of its clip covers, if not a single token. */
   readonly ratio?: RatioBounds["ratio"];
   /**
    * Whether the model's dropout is on while it trains. Off by default: the ratio of two forward
    * passes would be noisy.
    */
   readonly dropout?: boolean;
-  /** Absent if it learns from rows instead of rewards. */
+  /** Absent if the algorithm learns from rows instead of rewards. */
   readonly credit?: Credit<Settings<Shape>, Needs>;
   readonly loss: LossFunction<Settings<Shape>, Coef>;
   /** The value model's own loss. */
@@ -133,7 +133,7 @@ export type AnyAlgorithm =
     value_loss?(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
   };
 
-/** The expressions of an algorithm: its own, and the value model's if it has one. */
+/** The expressions of an algorithm: its loss, and the value model's loss if it has one. */
 export type TracedAlgorithm = { loss: Expression; value_loss?: Expression };
 
 /** Traces the losses of an algorithm with a configuration (defaults are filled in). */

@@ -1,6 +1,6 @@
 /**
  * What a reward is compared with: the samples of its prompt, or of the round. Equal rewards give
- * exactly 0, however their mean is rounded: such a group never seems to have a signal.
+ * exactly 0, even if their mean is rounded, so such a group never appears to have a signal.
  */
 
 /** One number per sample. [N] */
@@ -29,7 +29,7 @@ export function leaveOneOut(reward: Column, group: Column): number[] {
   });
 }
 
-/** The mean of the whole round, exact where all are equal. [N] -> a number */
+/** The mean of the whole round, exact if all are equal. [N] -> a number */
 export function roundMean(reward: Column): number {
   const [first = 0] = reward;
   return reward.every((value) => value === first) ? first : sum(reward) / reward.length;

@@ -35,8 +35,8 @@ type Choice<Table> = z.ZodDiscriminatedUnion<
 >;
 
 /**
- * The schema of one choice: an algorithm of a table by name with its own settings beside it, or one
- * in a Python file. `settings`: those of a new run, or as older runs recorded them.
+ * The schema of one choice: an algorithm of a table by name, with its settings next to it, or one
+ * in a Python file. `settings`: as in a new run, or as older runs recorded them.
  */
 function choiceOf<Table extends Record<string, AnyAlgorithm>>(
   table: Table,
@@ -56,8 +56,8 @@ function choiceOf<Table extends Record<string, AnyAlgorithm>>(
 }
 
 /**
- * A setting that is newer than a record is absent from it. It then has the value that the code used
- * before the setting existed.
+ * A record lacks settings that are newer than it. They have the value that the code used before
+ * they existed.
  */
 function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
   const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
@@ -72,20 +72,20 @@ function profileField(algorithm: string): { profile?: z.ZodType } {
   if (names.length === 0) return {};
   return {
     profile: z.enum(names).optional().describe(
-      "The framework whose defaults apply to settings that are not written.",
+      "The framework whose defaults apply to omitted settings.",
     ),
   };
 }
 
-/** What `algorithm:` may be in the online flow. */
+/** The values of `algorithm:` in the online flow. */
 export const OnlineAlgorithm = choiceOf(ONLINE_ALGORITHMS);
 export type OnlineAlgorithm = z.infer<typeof OnlineAlgorithm>;
 
-/** What `algorithm:` may be in the supervised flow. */
+/** The values of `algorithm:` in the supervised flow. */
 export const SupervisedAlgorithm = choiceOf(SUPERVISED_ALGORITHMS);
 export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 
-/** What `algorithm:` may be in the preference flow. */
+/** The values of `algorithm:` in the preference flow. */
 export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
 export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 
@@ -113,7 +113,7 @@ export function masksTruncated(choice: AlgorithmChoice): boolean {
   return "mask_truncated" in choice && choice.mask_truncated;
 }
 
-/** Of each sequence, whether the policy's loss leaves it out. [N] -> [N] */
+/** For each sequence, whether the policy's loss leaves it out. [N] -> [N] */
 export function maskedOf(choice: AlgorithmChoice, { stop }: Pick<CreditRound, "stop">): boolean[] {
   const masks = masksTruncated(choice);
   return stop.map((reason) => masks && reason === "length");
@@ -135,7 +135,7 @@ export function headOf(choice: AlgorithmChoice): "score" | null {
   return opened(choice).algorithm.head ?? null;
 }
 
-/** Whether it trains a value model beside the policy. */
+/** Whether it also trains a value model. */
 export function hasValueModel(choice: AlgorithmChoice): boolean {
   return opened(choice).algorithm.value_loss !== undefined;
 }
@@ -146,14 +146,14 @@ export function dropoutOf(choice: AlgorithmChoice): boolean {
 }
 
 /**
- * PPO's range, which measures a policy whose algorithm has no clip. Schulman et al. 2017,
+ * PPO's range, used for metrics if the algorithm has no clip. Schulman et al. 2017,
  * arXiv:1707.06347, table 1.
  */
 const PPO_CLIP = { clip_low: 0.2, clip_high: 0.2 };
 
 /**
- * The range outside which a step's tokens are counted: the algorithm's own clip. `settings`: those
- * of a Python file, once it is opened; its clip is read if it has PPO's names.
+ * The range outside which a step's tokens are counted: the algorithm's own clip. `settings`: the
+ * settings of a Python file, once it is open; its clip is read if it has PPO's names.
  */
 export function ratioBounds(
   choice: AlgorithmChoice,
@@ -189,8 +189,8 @@ export function firstCoef(choice: AlgorithmChoice): Record<string, number> {
 }
 
 /**
- * What must be scored before credit and loss. `old_logp` need not be if one optimizer step serves
- * the batch and credit does not read it: the trainer then reads it as the detached `logp` of that
+ * The columns to score before credit and loss. `old_logp` is not needed if a batch has one
+ * optimizer step and credit does not read it: the trainer then uses the detached `logp` of that
  * step. A value loss reads the `values` before the update as `old_values`.
  */
 export function needsOf(choice: AlgorithmChoice, updatesPerBatch: number): ScoredColumn[] {
@@ -239,7 +239,7 @@ function creditNeeds({ credit }: AnyAlgorithm, config: unknown): readonly (keyof
   return typeof credit?.needs === "function" ? credit.needs(config as never) : credit?.needs ?? [];
 }
 
-/** Credit of a whole round: advantages, and what else the algorithm assigns. */
+/** Credit of a whole round: advantages, and anything else that the algorithm assigns. */
 export function creditOf(
   choice: AlgorithmChoice,
   round: CreditRound & Partial<CreditNeeds>,
@@ -271,9 +271,9 @@ export function creditOf(
 }
 
 /**
- * Whether a group has a signal: as a round by itself, a sequence that is trained has an advantage
- * that is not 0. If credit is in Python, or needs what is computed only once the round is full, the
- * group has a signal if its rewards differ.
+ * Whether a group has a signal: if it were a round by itself, a trained sequence would have a
+ * nonzero advantage. If credit is in Python, or needs values that are computed only once the round
+ * is full, the group has a signal if its rewards differ.
  */
 export function hasSignal(choice: AlgorithmChoice, group: CreditRound): boolean {
   const { algorithm, config } = opened(choice);
@@ -284,7 +284,7 @@ export function hasSignal(choice: AlgorithmChoice, group: CreditRound): boolean 
   return teaches(creditOf(choice, group).advantage, masked);
 }
 
-/** Whether an advantage is not 0 in a sequence that is not masked. [N] or [N][T], [N] */
+/** Whether a sequence that is not masked has a nonzero advantage. [N] or [N][T], [N] */
 export function teaches(advantage: number[] | number[][], masked: readonly boolean[]): boolean {
   return advantage.some((value, i) => !masked[i] && [value].flat().some((one) => one !== 0));
 }

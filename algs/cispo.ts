@@ -7,21 +7,21 @@
  *     w_t = sg(clip(r_t, 1 − clip_low, 1 + clip_high))           sg: no gradient
  *     L   = mean over all tokens of − w_t A_i log π(y_t)
  *
- * Against PPO's clip, no token loses its gradient: a rare token that starts a new thought keeps
- * teaching.
+ * Unlike with PPO's clip, every token keeps its gradient: rare tokens that start a new thought
+ * still contribute.
  *
  * Differences from the paper:
  * - The upper bound is 1 + 4; the paper tunes it without giving its value. Khatri et al. 2025,
- *   "ScaleRL", arXiv:2510.13786, found the loss insensitive around 5. There is no lower bound by
- *   default, as in the paper.
+ *   "ScaleRL", arXiv:2510.13786, find that results barely change around 5. There is no lower bound
+ *   by default, as in the paper.
  * - The paper divides by the tokens of each group, which is `aggregation: group_mean`; the mean
  *   here is over all tokens of the optimizer step, as in every peer.
- * - `std_epsilon` as in GRPO. KL is off as in the paper; entropy and importance correction are not
- *   the paper's, and off.
+ * - `std_epsilon` is as in GRPO. KL is off, as in the paper. Entropy and importance correction are
+ *   not in the paper and are off.
  *
- * Peers: TRL has an upper bound alone, and it is `epsilon_high` itself: 5.0 there is 4 here, and
- * its default of 0.2 bounds every weight by 0.2. verl and FeynRL bound on both sides, at 0.8 and
- * 1.2 by default.
+ * Peers: TRL has only an upper bound, which is `epsilon_high` itself: 5.0 there is 4 here, and its
+ * default of 0.2 bounds every weight by 0.2. verl and FeynRL have bounds on both sides, 0.8 and 1.2
+ * by default.
  */
 import { z } from "zod";
 import { groupZscore } from "./baselines.ts";
@@ -44,7 +44,7 @@ function checkBounds(
 
 export const cispo = rewardAlgorithm({
   name: "cispo",
-  about: "Clips the importance weight, not the objective: every token keeps its gradient.",
+  about: "Clips the importance weight instead of the objective, so every token keeps its gradient.",
   config: z.strictObject({
     clip_low: z.number().min(0).max(1).nullable().default(null).describe(
       "The weight is at least 1 - clip_low; null: no lower bound.",

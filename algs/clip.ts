@@ -19,14 +19,12 @@ type ClipShape = {
 /** What {@linkcode checkClip} reads. */
 export type ClipSettings = { clip_high: number; dual_clip: number | null };
 
-/** Refuses a dual clip that the upper clip has made useless. */
+/** Refuses a dual clip below the upper clip. */
 export function checkClip({ clip_high, dual_clip }: ClipSettings, ctx: z.RefinementCtx): void {
   if (dual_clip === null || dual_clip > 1 + clip_high) return;
   ctx.addIssue({
     code: "custom",
     path: ["dual_clip"],
-    message: `bounds what the ratio's own clip should: it must be more than 1 + clip_high (${
-      1 + clip_high
-    })`,
+    message: `overrides the ratio's clip: it must be more than 1 + clip_high (${1 + clip_high})`,
   });
 }

@@ -1,12 +1,12 @@
 /**
- * How rewards of tokens become advantages: what several algorithms share. N sequences of T sampled
+ * How token rewards become advantages, shared by several algorithms. N sequences of T sampled
  * tokens each, ragged.
  */
 import type { CreditNeeds, CreditRound } from "./algorithm.ts";
 
 /**
- * The reward of each token: the sequence's on its last token, the environment's own per token on
- * top, and what the KL takes. Sequences without a token have none. [N][T]
+ * The reward of each token: the sequence's reward on its last token, plus the environment's token
+ * rewards, minus the KL. Sequences without a token have none. [N][T]
  */
 export function tokenReward(
   { reward, token_reward, length }: CreditRound,
@@ -20,7 +20,7 @@ export function tokenReward(
   );
 }
 
-/** The reward of each sequence: its own, its tokens', and what the KL takes. [N] */
+/** The reward of each sequence: its own and its tokens' rewards, minus the KL. [N] */
 export function sequenceReward(
   { reward, token_reward }: CreditRound,
   kl_reward: number[][],
@@ -28,7 +28,7 @@ export function sequenceReward(
   return reward.map((own, i) => own + sum(token_reward?.[i] ?? []) + sum(kl_reward[i]!));
 }
 
-/** Σ_k gamma^k r_{t+k}: what came after, the token itself included. [N][T] -> [N][T] */
+/** Σ_k gamma^k r_{t+k}: the reward of the token itself and of all later ones. [N][T] -> [N][T] */
 export function rewardToGo(rewards: readonly number[][], gamma: number): number[][] {
   return rewards.map((row) => {
     let after = 0;

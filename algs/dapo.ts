@@ -9,25 +9,25 @@
  *     L    = mean over groups of Σ_{i,t} P_t ÷ Σ_i length_i
  *
  * Groups whose rewards are all equal are dropped, and more prompts are drawn until the round is
- * full (eq. 11): at most `refill_batches_max` times a round's prompts, after which the round trains
- * on what it has.
+ * full (eq. 11): at most `refill_batches_max` times a round's prompts. The round then trains on the
+ * groups it has.
  *
  * Differences from the paper:
  * - The number of draws is bounded; the paper draws until the round is full.
  * - Groups past the end of a round are discarded, as in the paper. `surplus: reuse` trains on them
- *   in the next round; their `old_logp` is the sampler's, so that the clip sees how far the policy
- *   has moved since. `surplus: rescore` scores it again: their ratio is 1, and only an importance
+ *   in the next round; their `old_logp` is the sampler's, so the clip sees how far the policy has
+ *   moved since. `surplus: rescore` computes it again: their ratio is 1, and only an importance
  *   correction sees their distance.
  * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it
- *   begins, as no length suits every task; the paper has 4096 and 20480. The group's reward
- *   includes it.
+ *   starts, because no length suits every task; the paper has 4096 and 20480. The group's rewards
+ *   include the penalty.
  * - Overlong filtering (section 3.4) is off until `mask_truncated`.
- * - `std_epsilon` as in GRPO.
- * - KL is off as in the paper; dual clip, entropy and importance correction are not the paper's,
- *   and off.
+ * - `std_epsilon` is as in GRPO.
+ * - KL is off, as in the paper. Dual clip, entropy and importance correction are not in the paper
+ *   and are off.
  *
- * Peers: the paper's denominator is that of each group, and so is `group_mean`, the default here.
- * verl, TRL (`loss_type="dapo"`) and FeynRL read it as the mean over all tokens of the step:
+ * Peers: the paper's denominator is per group, as is that of `group_mean`, the default here. verl,
+ * TRL (`loss_type="dapo"`) and FeynRL read it as the mean over all tokens of the step:
  * `aggregation: token_mean`. TRL has no dynamic sampling; FeynRL drops groups without drawing more,
  * and keeps all of them if none is left; OpenRLHF, verl and rl4llm draw again, NeMo-RL at most 10
  * times.

@@ -15,9 +15,9 @@
  * read it.
  *
  * Peers: TRL and OpenRLHF have this sigmoid form with beta 0.1; TRL 1.16's ignores label smoothing
- * (its `robust` has another formula) and its IPO is length-normalised, OpenRLHF's is not. FeynRL
- * divides each side by its own length, which is `length_normalised`, and TRL's `sigmoid_norm`. verl
- * has no DPO.
+ * (its `robust` has a different formula) and its IPO is length-normalised, unlike OpenRLHF's.
+ * FeynRL divides each side by its own length, which is `length_normalised` and TRL's
+ * `sigmoid_norm`. verl does not have DPO.
  */
 import { z } from "zod";
 import { defineAlgorithm } from "./algorithm.ts";

@@ -6,17 +6,17 @@
  *     P_t = − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
  *     L   = mean_i Σ_t P_t ÷ loss_denominator
  *
- * Against GRPO: without the standard deviation, which weighs prompts by how sure they are, and
- * without 1 ÷ length, which makes long wrong answers cheap.
+ * Unlike GRPO, it has no standard deviation, which weighs prompts by how certain the policy is of
+ * them, and no 1 ÷ length, which makes long wrong answers cheap.
  *
- * Differences from the paper: `loss_denominator` is 1, the paper's equation; its code divides by
- * the length that a completion may have at most, which scales the gradient and nothing else (AdamW
- * does not feel it, gradient clipping does).
+ * Differences from the paper: `loss_denominator` is 1, as in the paper's equation; its code divides
+ * by the maximum completion length, which only scales the gradient (this affects gradient clipping,
+ * but not AdamW).
  *
  * Peers: TRL's `loss_type="dr_grpo"` divides by the padded batch times `max_completion_length` and
  * keeps GRPO's standard deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm`
- * divides by the completions and by the padded length; prime-rl has this advantage with a token
- * mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
+ * divides by the number of completions and by the padded length; prime-rl has this advantage with a
+ * token mean. OpenRLHF's `dr_grpo` has a token mean. FeynRL does not have it.
  */
 import { groupCenter } from "./baselines.ts";
 import { policyGradient } from "./policy_gradient.ts";

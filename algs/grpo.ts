@@ -7,18 +7,17 @@
  *     L   = mean_i mean_t [ P_t + kl_coef · k3(π, π_ref)_t ]
  *
  * Differences from the paper:
- * - `std_epsilon` is added to the standard deviation, which is that of n − 1; the paper states
- *   neither. A group of one has advantage 0.
- * - The lower and the upper clip may differ; the paper has one ε. Equal ones are the paper's.
- * - `kl_coef` is 0 by default and no reference model is then loaded; the paper trains with 0.04.
- * - The mean over samples runs over all samples of the optimizer step, which for groups of equal
- *   size is the paper's mean over questions of means over the group. Samples without a token are
- *   left out of the count.
- * - Dual clip, entropy, importance correction and other aggregations are not the paper's, and off.
+ * - `std_epsilon` is added to the n − 1 standard deviation; the paper states neither. A group of
+ *   one has advantage 0.
+ * - The lower and the upper clip may differ; the paper has one ε for both.
+ * - `kl_coef` is 0 by default, so no reference model is loaded; the paper trains with 0.04.
+ * - The mean over samples runs over all samples of the optimizer step: for groups of equal size,
+ *   the paper's mean over questions of means over the group. Samples without a token do not count.
+ * - Dual clip, entropy, importance correction and other aggregations are not in the paper: off.
  *
  * Peers: TRL's `loss_type="grpo"` and rl4llm have this aggregation; OpenRLHF, verl and TRL's
- * default take the mean over all tokens instead. FeynRL puts the advantage on the last token only,
- * by default. verl bounds the loss by a dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl,
+ * default take the mean over all tokens instead. By default, FeynRL puts the advantage only on the
+ * last token. verl bounds the loss by a dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl,
  * 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
 import { groupZscore } from "./baselines.ts";

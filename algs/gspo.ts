@@ -7,20 +7,20 @@
  *     r_t = sg(s_i) · π(y_t) ÷ sg(π(y_t))                        its value is s_i; sg: no gradient
  *     L   = mean_i mean_t − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
  *
- * The reward judges whole completions, and so does this ratio: a completion is clipped whole or not
- * at all.
+ * The reward scores whole completions, and so does this ratio: a completion is clipped as a whole
+ * or not at all.
  *
- * Differences from the paper: none in the formula; with an advantage that is equal along a
- * completion, the token form has the gradient of s_i itself. Where a KL in the advantage makes it
- * unequal, `ratio_gradient: sequence` is s_i itself, eq. 5: each token then gets the mean over its
- * completion. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0
- * than one log-ratio, so that 0.2 never clips. `std_epsilon` as in GRPO.
+ * Differences from the paper: none in the formula. If the advantage is constant within a
+ * completion, the token form has the gradient of s_i itself. If a KL in the advantage makes it
+ * vary, `ratio_gradient: sequence` is s_i itself, eq. 5: each token then gets the mean over its
+ * completion. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far closer to 0
+ * than a single log-ratio, so 0.2 never clips. `std_epsilon` is as in GRPO.
  *
  * Peers: verl has this form, with the log-ratio at most 10. TRL's
- * `importance_sampling_level="sequence"` has s_i directly and its `loss_type`'s aggregation, by
- * default a mean over tokens. OpenRLHF and AReaL have s_i directly; OpenRLHF leaves the bounds at
- * 0.2, and with its importance correction on has the sampler's log-probabilities in the ratio.
- * FeynRL has none.
+ * `importance_sampling_level="sequence"` has s_i itself and its `loss_type`'s aggregation, by
+ * default a mean over tokens. OpenRLHF and AReaL have s_i itself; OpenRLHF leaves the bounds at
+ * 0.2, and its ratio uses the sampler's log-probabilities if its importance correction is on.
+ * FeynRL does not have it.
  */
 import { z } from "zod";
 import { groupZscore } from "./baselines.ts";
@@ -29,7 +29,7 @@ import { deviationSettings, policyGradient, policyLoss, surrogate } from "./poli
 
 export const gspo = policyGradient({
   name: "gspo",
-  about: "GRPO with one ratio for a whole completion.",
+  about: "GRPO with one ratio per completion.",
   group_min: 2,
   defaults: { clip_low: 3e-4, clip_high: 4e-4, aggregation: "sequence_mean" },
   settings: {

@@ -10,9 +10,9 @@
  *     geometric_mask       w_t where low ≤ exp(mean_t log w_t) ≤ high, else 0
  *
  * `token_truncate` is the ρ̄ of Espeholt et al. 2018, arXiv:1802.01561; `token_mask` is "IcePop".
- * `token_truncate` without bounds is the exact weight. As `old_logp` is then the proximal policy,
- * that is decoupled PPO (Hilton et al. 2022, arXiv:2110.00641), and with an upper bound its capped
- * form. Masked tokens still count in every denominator. No gradient flows through a weight.
+ * `token_truncate` without bounds is the exact weight. Because `old_logp` is then the proximal
+ * policy, this is decoupled PPO (Hilton et al. 2022, arXiv:2110.00641), and with an upper bound its
+ * capped form. Masked tokens still count in every denominator. No gradient flows through a weight.
  */
 import { z } from "zod";
 import {
@@ -53,7 +53,7 @@ export const sequenceImportanceSettings = {
   ...bounds,
 };
 
-/** Refuses bounds that leave nothing between them. */
+/** Refuses a lower bound that is not below the upper one. */
 export function checkImportance(
   { importance_low, importance_high }: ImportanceSettings,
   ctx: z.RefinementCtx,

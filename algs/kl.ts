@@ -8,15 +8,15 @@
  *     k3_weighted   r·k3, r = π ÷ π_old: unbiased, with the gradient of KL(π‖π_ref)
  *
  * Schulman 2020, "Approximating KL divergence"; gradients: Tang and Munos 2025, arXiv:2506.09477.
- * In the loss, k1 has expected gradient 0 and is refused. In reward and advantage, k2 is biased,
- * and the last two are k3: they are refused.
+ * In the loss, k1 has expected gradient 0 and is refused. In reward and advantage, k2 is biased and
+ * the last two equal k3, so they are refused.
  *
  *     kl_in: reward      r_t − coefficient · KL_t, before a group's mean and standard deviation
  *     kl_in: advantage   A_t − coefficient · Σ_{k ≥ t} KL_k, after them
  *
  * A standard deviation also scales a KL that was subtracted from the reward: in a group of equal
- * rewards its noise alone becomes advantages of unit size, whatever the coefficient. Algorithms
- * with one refuse it without `kl_scaled`.
+ * rewards only its noise remains, and becomes advantages of unit size for any coefficient.
+ * Algorithms that divide by a standard deviation refuse it without `kl_scaled`.
  *
  * With `kl_target` the coefficient is steered: Ziegler et al. 2019, arXiv:1909.08593, section 2.2.
  * With KL the round's mean over completions of Σ_t d_t, and N completions,
@@ -30,8 +30,8 @@ import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
 const /** @internal */ ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
 /**
- * How a policy is held near the reference: weight, place and estimator of the KL, and what steers
- * its weight.
+ * How a policy is held near the reference: the weight of the KL, its place and estimator, and the
+ * settings that steer the weight.
  */
 export type KlSettings = {
   kl_coef: number;
@@ -43,8 +43,8 @@ export type KlSettings = {
 };
 
 /**
- * For algorithms whose advantage is a sum of rewards of tokens, or of one action a completion: the
- * reward is the place.
+ * For algorithms whose advantage sums token rewards, or whose action is a completion: the KL
+ * belongs in the reward.
  */
 export const LOSS_OR_REWARD = ["loss", "reward"] as const;
 type FirstKl = Partial<Pick<KlSettings, "kl_coef" | "kl_in" | "kl_estimator">> & {
@@ -83,13 +83,13 @@ export const klScaled = {
   ).register(setting, { before: { value: true } }),
 };
 
-/** The first value of the steered weight. */
+/** The initial value of the steered weight. */
 export const klCoef = { kl: (c: KlSettings): number => c.kl_coef };
 
 const IN_CREDIT = {
   k2: "is biased as a reward: use k1 or k3",
-  k3_k2: "is k3 as a reward, which has no gradient: use k1 or k3",
-  k3_weighted: "is k3 as a reward, where the ratio is 1: use k1 or k3",
+  k3_k2: "equals k3 as a reward, because a reward has no gradient: use k1 or k3",
+  k3_weighted: "equals k3 as a reward, because the ratio is 1: use k1 or k3",
 };
 const WRONG: Record<KlSettings["kl_in"], Partial<Record<KlSettings["kl_estimator"], string>>> = {
   loss: {
@@ -101,8 +101,8 @@ const WRONG: Record<KlSettings["kl_in"], Partial<Record<KlSettings["kl_estimator
 };
 
 /**
- * Refuses estimators that are wrong in their place, a KL whose noise would be scaled up, and a
- * steered weight that starts at 0.
+ * Refuses estimators that are wrong for `kl_in`, a KL whose noise would be scaled up, and a steered
+ * weight that starts at 0.
  */
 export function checkKl(c: KlSettings, ctx: z.RefinementCtx): void {
   const { kl_coef, kl_in, kl_estimator, kl_target, kl_scaled } = c;
@@ -123,18 +123,18 @@ export function checkKl(c: KlSettings, ctx: z.RefinementCtx): void {
   }
   if (kl_target !== null && kl_coef === 0) {
     const message =
-      "steers a weight that starts at 0 and so stays there: give kl_coef a first value, e.g. 0.1";
+      "steers a weight that starts at 0 and so stays 0: set kl_coef to a start value, e.g. 0.1";
     ctx.addIssue({ code: "custom", path: ["kl_target"], message });
   }
 }
 
-/** The weighted KL as a term of the loss; null: it is not one. [B, T] */
+/** The weighted KL as a term of the loss; null: the loss has none. [B, T] */
 export function klTerm(x: LossInputs<"kl">, c: KlSettings): Expr<"token"> | null {
   const kl = klOf(x, c);
   return kl && kl.mul(c.kl_target === null ? c.kl_coef : x.coef.kl);
 }
 
-/** The KL of each token where it is a term of the loss, else null. [B, T] */
+/** The KL of each token if it is a term of the loss, else null. [B, T] */
 export function klOf(
   { logp, old_logp, ref_logp }: LossInputs,
   c: KlSettings,

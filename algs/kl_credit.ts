@@ -1,6 +1,4 @@
-/**
- * The KL as a part of credit, and its weight from round to round; the formulas are in `kl.ts`.
- */
+/** The KL as part of credit, and its weight from round to round. `kl.ts` has the formulas. */
 import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
 import { rewardToGo, sequenceReward, tokenReward } from "./credit.ts";
 import { type KlSettings } from "./kl.ts";
@@ -18,7 +16,7 @@ type Advantage = Assigned["advantage"];
 /** How a round's rewards become advantages, apart from the KL. */
 export type Advantages<Round, Config> = {
   advantage(round: Earned<Round>, c: Config): Advantage | Assigned;
-  /** Applied to the advantages after the KL is subtracted from them, if it is. */
+  /** Applied to the advantages after the KL is subtracted from them, if `kl_in` says so. */
   normalise?(advantage: Advantage, round: Earned<Round>, c: Config): Advantage;
 };
 
@@ -43,19 +41,19 @@ export function creditWithKl<Round extends KlRound, Config extends KlSettings>(
   };
 }
 
-/** What credit must know for the KL: nothing if only the loss has it. */
+/** What credit needs for the KL: nothing if only the loss has it. */
 export function klNeeds(c: KlSettings): KlNeed[] {
   if (c.kl_coef === 0) return [];
   if (c.kl_target !== null) return ["old_logp", "ref_logp", "coef"];
   return c.kl_in === "loss" ? [] : ["old_logp", "ref_logp"];
 }
 
-/** What credit may have to know for the KL. */
+/** What credit may need for the KL. */
 export type KlNeed = "old_logp" | "ref_logp" | "coef";
 /** What a KL outside the loss, or one with a steered weight, reads of a round. */
 export type KlRound = CreditRound & Pick<CreditNeeds, KlNeed>;
 
-/** What the KL adds to the reward of each token; 0 unless it is in the reward. [N][T] */
+/** What the KL adds to each token's reward; 0 unless it is in the reward. [N][T] */
 export function klReward(round: KlRound, c: KlSettings): number[][] {
   if (c.kl_coef === 0 || c.kl_in !== "reward") {
     return round.length.map((tokens) => new Array<number>(tokens).fill(0));
@@ -64,7 +62,7 @@ export function klReward(round: KlRound, c: KlSettings): number[][] {
 }
 
 /**
- * Advantages less the KL of each token and of those after it, if it is in the advantage. [N] or
+ * Advantages minus the KL of each token and of later ones, if the KL is in the advantage. [N] or
  * [N][T] -> [N] or [N][T]
  */
 function lessKl(

@@ -14,21 +14,21 @@ export const overlongSettings = {
     "The full penalty, subtracted from the reward.",
   ),
 };
-/** From which length on a completion is punished, and how much. */
+/** The length from which a completion is penalised, and the size of the penalty. */
 export type OverlongSettings = {
   overlong_buffer: number;
   overlong_length_max: number | null;
   overlong_factor: number;
 };
 
-/** Refuses a buffer without an end, or one that begins before the completion. */
+/** Refuses a buffer without an end, or one that starts before the completion. */
 export function checkOverlong(c: OverlongSettings, ctx: z.RefinementCtx): void {
   if (c.overlong_buffer === 0) return;
   const refuse = (message: string) =>
     ctx.addIssue({ code: "custom", path: ["overlong_buffer"], message });
   if (c.overlong_length_max === null) {
     refuse(
-      "needs overlong_length_max, the length at which the penalty is whole: usually " +
+      "needs overlong_length_max, the length with the full penalty: usually " +
         "sampler.tokens_max",
     );
   } else if (c.overlong_buffer > c.overlong_length_max) {
@@ -38,7 +38,7 @@ export function checkOverlong(c: OverlongSettings, ctx: z.RefinementCtx): void {
 
 /**
  * −factor · clip((length − (length_max − buffer)) ÷ buffer, 0, 1): a completion may use the last
- * `buffer` tokens, at a price. Yu et al. 2025, arXiv:2503.14476, eq. 13. [N] -> [N]
+ * `buffer` tokens, at a cost. Yu et al. 2025, arXiv:2503.14476, eq. 13. [N] -> [N]
  */
 export function overlongPenalty(length: readonly number[], c: OverlongSettings): number[] {
   const { overlong_buffer: buffer, overlong_length_max: length_max, overlong_factor: factor } = c;

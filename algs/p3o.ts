@@ -8,22 +8,21 @@
  *     L   = mean over all tokens of − sg(min(w_t, ESS)) A_i log π(y_t) + (1 − ESS) · pull_t
  *
  * The effective sample size measures what share of the samples counts for the current policy. It
- * caps the weights and sets the pull back to the behaviour policy: nothing is left to tune for
+ * caps the weights and sets the pull towards the behaviour policy, so nothing needs tuning for
  * stale samples. It is in [1 ÷ n_tokens, 1], and 1 for any constant weight. No gradient flows
- * through it, nor through sg.
+ * through it or through sg.
  *
- * `pull: k3` is exp(−d) − 1 + d with d = log w, as in FeynRL: on samples of the behaviour policy
- * that is not KL(π‖π_b) but χ²(π_b‖π) − KL(π_b‖π), which grows far faster with the drift.
- * `pull: forward` is w − 1 − log w, an unbiased estimate of KL(π_b‖π) on the same samples.
+ * `pull: k3` is exp(−d) − 1 + d with d = log w, as in FeynRL: on samples from the behaviour policy
+ * it estimates not KL(π‖π_b) but χ²(π_b‖π) − KL(π_b‖π), which grows much faster with drift. `pull:
+ * forward` is w − 1 − log w, an unbiased estimate of KL(π_b‖π) on the same samples.
  *
- * Differences from the paper: it takes the exact KL(π‖π_b) over the actions, which would need the
- * log-probabilities of the whole vocabulary at every token; and its advantage is that of an
- * actor-critic. The log-ratio is clamped to ±20 in the weights and in `pull: forward`, but not in
- * `pull: k3`.
+ * Differences from the paper: the paper uses the exact KL(π‖π_b) over the actions, which would need
+ * the log-probabilities of the whole vocabulary at every token, and an actor-critic's advantage.
+ * The log-ratio is clamped to ±20 in the weights and in `pull: forward`, but not in `pull: k3`.
  *
- * Peers: FeynRL computes one ESS per micro-batch, so that its gradient depends on how a batch is
- * cut: by 0.1, 6 or 54 % at a standard deviation of the log-ratio of 0.05, 0.3 or 1. No other peer
- * has it.
+ * Peers: FeynRL computes one ESS per micro-batch, so its gradient depends on how a batch is split:
+ * it changes by 0.1, 6 or 54 % at a standard deviation of the log-ratio of 0.05, 0.3 or 1. No other
+ * peer has P3O.
  */
 import { z } from "zod";
 import { aggregationSettings, checkAggregation } from "./aggregation.ts";
@@ -37,7 +36,7 @@ import { truncationSettings } from "./truncation.ts";
 
 export const p3o = rewardAlgorithm({
   name: "p3o",
-  about: "Weights capped, and the policy held, by the effective sample size.",
+  about: "The effective sample size caps the weights and holds the policy.",
   config: z.strictObject({
     pull: z.enum(["k3", "forward"]).default("k3").describe(
       "What keeps the policy close to the sampling policy.",

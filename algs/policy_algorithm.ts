@@ -1,4 +1,4 @@
-/** What surrounds the loss of a policy gradient: its settings in one schema, and their checks. */
+/** What policy-gradient losses share: their settings in one schema, and the checks of these. */
 import { z } from "zod";
 import type { Algorithm, CreditNeeds, CreditRound } from "./algorithm.ts";
 import { checkClip, clipSettings } from "./clip.ts";
@@ -22,7 +22,7 @@ export type PolicyAlgorithm<
   Needs extends keyof CreditNeeds,
 > = Algorithm<Name, Shape<Own>, Needs | KlNeed, "kl">;
 
-/** What an algorithm states: its defaults, its credit, and what it does differently. */
+/** What an algorithm declares: its defaults, its credit, and its differences. */
 export type PolicyGradient<
   Name extends string,
   Own extends z.ZodRawShape,
@@ -34,7 +34,7 @@ export type PolicyGradient<
   >
   & Advantages<CreditRound & Pick<CreditNeeds, Needs | KlNeed>, Config<Own>>
   & {
-    /** Defaults of the clip, and of each term whose defaults are not the usual ones. */
+    /** Defaults of the clip, and of each term with unusual defaults. */
     defaults: { clip_low: number; clip_high: number } & FirstTerms;
     /** Settings that only this algorithm has. */
     settings: Own;
@@ -42,20 +42,20 @@ export type PolicyGradient<
     check?(c: Config<Own>, ctx: z.RefinementCtx): void;
     /** What `advantage` reads of a round besides its rewards. */
     needs?: readonly Needs[];
-    /** In place of the clipped loss. */
+    /** Replaces the clipped loss. */
     loss?: LossFunction<Config<Own>, "kl">;
   };
 
-/** Declares an algorithm by what it states. */
+/** Declares an algorithm. */
 export type PolicyDeclaration = <
   const Name extends string,
   Own extends z.ZodRawShape,
   const Needs extends keyof CreditNeeds = never,
 >(stated: PolicyGradient<Name, Own, Needs>) => PolicyAlgorithm<Name, Own, Needs>;
 
-/** Declares algorithms that have `loss` unless they state their own. */
+/** Declares algorithms with `loss` as the default loss. */
 export function policyAlgorithm(loss: LossFunction<Clip & LossSettings, "kl">): PolicyDeclaration {
-  // The compiler cannot know what an algorithm's own settings are: here it has none.
+  // The compiler cannot know an algorithm's own settings, so here it has none.
   const declare: unknown = (stated: WithoutOwn) => withoutOwn(stated, loss);
   return declare as PolicyDeclaration;
 }

@@ -25,7 +25,7 @@ export function surrogate<K extends "token" | "sequence">(
   advantage: Expr<K>,
   c: Clip,
 ): Expr<K> {
-  // A kind meets itself: the compiler cannot see that while K is open.
+  // A kind combines with itself; the compiler cannot see this while K is generic.
   const [r, A] = [ratio, advantage] as unknown as [Expr<"token">, Expr<"token">];
   const clipped = r.clamp(1 - c.clip_low, 1 + c.clip_high);
   const P = r.mul(A).minimum(clipped.mul(A)).neg();
@@ -33,7 +33,7 @@ export function surrogate<K extends "token" | "sequence">(
   return bounded as unknown as Expr<K>;
 }
 
-/** L of any P, and what is measured of it. A completion's P meets the sums of its tokens' terms. */
+/** L of any P, and its metrics. A completion's P is combined with the sums of its tokens' terms. */
 export function policyLoss(
   P: Expr<"token" | "sequence">,
   x: LossInputs<"kl">,
@@ -48,7 +48,7 @@ export function policyLoss(
   return { loss: aggregate(loss, x, c), metrics: { ...metrics, ...termMetrics(x, c) } };
 }
 
-/** L with P of π ÷ π_old of each token. */
+/** L with the P of each token's π ÷ π_old. */
 function clippedLoss(x: LossInputs<"kl">, c: Clip & LossSettings): LossParts {
   const r = x.logp.sub(x.old_logp).exp(); // [B, T]
   const metrics = { "policy/clip_fraction": clipFraction(r, c) };

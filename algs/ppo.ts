@@ -3,7 +3,7 @@
  * and 11; for language models Ouyang et al. 2022, arXiv:2203.02155. Advantages: Schulman et al.
  * 2016, arXiv:1506.02438.
  *
- *     r_t = R on the last token, 0 before it, and what the KL takes of each token
+ *     r_t = R on the last token, 0 before it, minus each token's KL
  *     Δ_t = r_t + gamma · V_{t+1} − V_t
  *     A_t = Δ_t + gamma · lambda · A_{t+1};   returns_t = A_t + V_t;   Â: A whitened
  *     V after the last token is 0 if the completion stopped, and the value model's if it was cut
@@ -12,20 +12,20 @@
  *     V_c = V_old + clip(V − V_old, ± value_clip)
  *     L_V = mean over all tokens of ½ max((V − returns)², (V_c − returns)²)
  *
- * The value model has a separate optimizer and separate versions, so the two losses have no weight
- * between them.
+ * The value model has a separate optimizer and separate versions, so no coefficient balances the
+ * two losses.
  *
  * Differences from the paper: policy and value share no weights; advantages are whitened over the
- * round's tokens (returns are not); the clipped value loss is that of its code, Engstrom et al.
- * 2020, arXiv:2005.12729. gamma is 1, as a reward at the end should not depend on the length;
- * lambda is the paper's 0.95. `kl_coef` is 0 and no reference is loaded; Ouyang et al. have 0.02,
- * with k1 in the reward: `kl_coef: 0.02, kl_in: reward, kl_estimator: k1`.
+ * round's tokens (returns are not); the clipped value loss is from the paper's code, Engstrom et
+ * al. 2020, arXiv:2005.12729. gamma is 1, because a reward at the end should not depend on the
+ * length; lambda is the paper's 0.95. `kl_coef` is 0 and no reference is loaded; Ouyang et al. have
+ * 0.02 with k1 in the reward: `kl_coef: 0.02, kl_in: reward, kl_estimator: k1`.
  *
  * Peers: OpenRLHF and AReaL have lambda 1, rl4llm 0.97, verl 1, TRL's former trainer 0.95.
  * `value_clip` is 0.5 in verl and OpenRLHF, 0.2 in TRL, rl4llm, slime and AReaL; FeynRL does not
- * clip the value loss. verl and OpenRLHF treat a completion that was cut like one that stopped;
- * FeynRL bootstraps, as here. Masks with holes are an error in FeynRL; here, as in verl, values
- * flow across observations.
+ * clip the value loss. verl and OpenRLHF treat a cut completion like one that stopped; FeynRL
+ * bootstraps, as here. Masks with holes are an error in FeynRL; here, as in verl, values flow
+ * across observations.
  */
 import { z } from "zod";
 import { explainedVariance, gae, whiten } from "./credit.ts";

@@ -1,10 +1,11 @@
 /**
  * Compatibility profiles: what other frameworks compute under the name of an algorithm, as settings
- * of ours. A profile is `FRAMEWORK(the algorithm's name, nothing else set)`: its source files'
- * defaults, not its recipes. It fills in what a configuration leaves out, before the schema does.
+ * of ours. A profile is `FRAMEWORK(the algorithm's name, nothing else set)`: the defaults in the
+ * framework's source files, not its recipes. It fills in omitted settings before the schema does.
  * It never copies how a framework's gradient depends on the split into micro-batches and ranks.
- * `ends` says in sentences where equality ends, `source` what was read. After either changes,
- * `tests/algs/peers_test.ts` and `parity_test.ts` check whether settings and sentences still hold.
+ * `ends` says in sentences where equality ends, `source` says what was read. After a change to
+ * either, `tests/algs/peers_test.ts` and `parity_test.ts` check whether settings and sentences
+ * still hold.
  */
 import type { z } from "zod";
 import type { AnyAlgorithm } from "./algorithm.ts";
@@ -38,12 +39,12 @@ const trlTerms = {
   importance_high: 3,
 } as const;
 const TRL_GRPO = [
-  "TRL corrects importance only if vLLM samples: with its own generation, importance: none.",
+  "TRL corrects importance only if vLLM samples: if TRL generates, use importance: none.",
   "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
 ] as const;
 const TRL_TOKENS =
-  "TRL divides by the mean of the tokens of a generation's optimizer steps, ours by those " +
-  "of the step: equal with one step.";
+  "TRL divides by the mean token count of a generation's optimizer steps, ours by the count " +
+  "of the step: the two are equal with one step.";
 const trlGroup = { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-4, ...trlTerms } as const;
 
 const trl: Framework = {
@@ -54,7 +55,7 @@ const trl: Framework = {
     sha256: "c4726e139dd40e1a41661511c639c8a68416782b2e3e8c0befebd77bb7ba0396",
   },
   ends: [
-    "Fully masked completions count in TRL's sequence means, and here in none.",
+    "Fully masked completions count in TRL's sequence means, but not in ours.",
   ],
   algorithms: {
     grpo: {
@@ -70,7 +71,7 @@ const trl: Framework = {
         ...TRL_GRPO,
         'This is loss_type: "dr_grpo" with scale_rewards: "none"; without the latter TRL ' +
         "keeps the standard deviation.",
-        "loss_denominator is TRL's max_completion_length, of which 512 is the default: set " +
+        "loss_denominator is TRL's max_completion_length, 512 by default: set " +
         "it to yours.",
       ],
     },
@@ -79,7 +80,7 @@ const trl: Framework = {
       ends: [
         ...TRL_GRPO,
         TRL_TOKENS,
-        'This is loss_type: "dapo", which leaves epsilon_high at 0.2: the paper has ' +
+        'This is loss_type: "dapo", which leaves epsilon_high at 0.2; the paper has ' +
         "clip_high: 0.28.",
         "TRL has no dynamic sampling; its overlong penalty is a reward function.",
       ],
@@ -91,8 +92,8 @@ const trl: Framework = {
         TRL_TOKENS,
         'This is importance_sampling_level: "sequence"; TRL leaves the bounds at 0.2, which ' +
         "never clip, and takes a token mean.",
-        "The value of the loss is TRL's; its KL, if there is one, is weighted by the ratio " +
-        "of the completion, ours of the token.",
+        "The value of the loss is TRL's. TRL weights a KL by the ratio of the completion, ours " +
+        "by the ratio of the token.",
       ],
     },
     cispo: {
@@ -106,7 +107,7 @@ const trl: Framework = {
       ends: [
         ...TRL_GRPO,
         TRL_TOKENS,
-        "TRL's epsilon_high is the bound itself, 0.2 by default; for its 5.0 write clip_high: 4.",
+        "TRL's epsilon_high is the bound itself, 0.2 by default; clip_high: 4 equals its 5.0.",
       ],
     },
     rloo: {
@@ -131,7 +132,7 @@ const verlTerms = { dual_clip: 3, kl_coef: 0, aggregation: "token_mean" } as con
 const verlClip = { clip_low: 0.2, clip_high: 0.2, ...verlTerms } as const;
 
 const WHITENING = "verl whitens with the n - 1 standard deviation, and 1e-8 under its root.";
-const CUT = "A completion that was cut is one that stopped; ours bootstraps.";
+const CUT = "verl and OpenRLHF treat a cut completion like one that stopped; ours bootstraps.";
 const EMPTY =
   "verl counts completions without a token in its mean over completions; ours leaves them out.";
 
@@ -172,7 +173,7 @@ const verl: Framework = {
       ends: [
         "This is its DAPO recipe (recipe/dapo of v0.6.1), whose dual clip is 10 in some " +
         "scripts and 3 by default.",
-        "verl's recipe fails when its last batch leaves a round short; ours trains on what it has.",
+        "verl's recipe fails if its last batch leaves a round incomplete; ours trains on it.",
       ],
     },
     gspo: {
@@ -184,7 +185,7 @@ const verl: Framework = {
         aggregation: "sequence_mean",
       },
       ends: [
-        "Bounds and aggregation are its example's; its own default of the bounds would be " +
+        "Bounds and aggregation are those of verl's example; by default its bounds are " +
         "0.2, and since 0.9.1 its aggregation " +
         "is loss_agg_mode, a token mean by default.",
         "A KL or an entropy bonus, if there is one, follows its loss_agg_mode; ours the " +
@@ -225,16 +226,17 @@ const openrlhfTerms = {
   kl_estimator: "k1",
   aggregation: "token_mean",
 } as const;
-/** It subtracts the KL of a token and later ones from its advantage, after the baseline. */
+/**
+ * OpenRLHF subtracts the KL of a token and of later ones from its advantage, after the baseline.
+ */
 const openrlhfGroup = { ...openrlhfTerms, kl_in: "advantage" } as const;
 const openrlhfTokens = { ...openrlhfTerms, kl_in: "reward" } as const;
 const ROOT =
-  "OpenRLHF divides by the root of a variance of at least 1e-8 where it whitens; ours adds " +
+  "When whitening, OpenRLHF divides by the root of a variance of at least 1e-8; ours adds " +
   "1e-8 to the standard deviation.";
 const ROUNDED =
-  "Equal rewards have advantages of exactly 0 here; OpenRLHF divides the rounding of their " +
-  "float32 mean by 1e-9, so that " +
-  "eight rewards of 2.1 have advantages of 0.93.";
+  "Equal rewards have advantages of exactly 0 here; OpenRLHF divides the rounding error of " +
+  "their float32 mean by 1e-9, so eight rewards of 2.1 have advantages of 0.93.";
 
 const openrlhf: Framework = {
   source: {
@@ -244,7 +246,7 @@ const openrlhf: Framework = {
     commit: "3c3be6234e0cb353e76bb8019947db9dfe99fca7",
   },
   ends: [
-    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours " +
+    "OpenRLHF keeps log-ratios within ±20 (except GSPO's) and KL estimates within ±10; ours " +
     "are unclamped.",
     "OpenRLHF clips a reward at ±10, after the group's baseline if there is one; ours is " +
     "unclipped.",
@@ -263,8 +265,8 @@ const openrlhf: Framework = {
       },
       ends: [
         ROUNDED,
-        "With its correction for vLLM on, its ratio is to the sampler's log-probabilities; " +
-        "ours to those that the trainer computes.",
+        "If its correction for vLLM is on, its ratio uses the sampler's log-probabilities; " +
+        "ours uses the trainer's.",
         "It leaves the bounds at 0.2, which never clip a mean of log-ratios.",
       ],
     },
@@ -277,11 +279,11 @@ const openrlhf: Framework = {
     sft: { settings: {} },
     dpo: {
       settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
-      ends: ["With label smoothing and ipo it is the same formula, on sums."],
+      ends: ["Label smoothing and ipo use the same formulas, with sums."],
     },
     reward_model: {
       settings: { center_coef: 0 },
-      ends: ["OpenRLHF reads margins only with margin_loss; ours are read wherever a row has one."],
+      ends: ["OpenRLHF reads margins only with margin_loss; ours always."],
     },
   },
 };
@@ -294,10 +296,9 @@ const feynrlTerms = {
   aggregation: "token_mean",
 } as const;
 const BROADCAST =
-  "FeynRL gives the advantage to the last token alone unless reward.broadcast is true; ours " +
-  "is every token's.";
-const SAMPLER =
-  "FeynRL's ratio is to the sampler's log-probabilities; ours to those that the trainer computes.";
+  "FeynRL gives the advantage only to the last token unless reward.broadcast is true; ours " +
+  "gives it to every token.";
+const SAMPLER = "FeynRL's ratio uses the sampler's log-probabilities; ours uses the trainer's.";
 
 const feynrl: Framework = {
   source: {
@@ -326,17 +327,16 @@ const feynrl: Framework = {
       },
       ends: [
         SAMPLER,
-        "FeynRL needs reward.broadcast: true for it, as its loss is of tokens.",
-        "FeynRL drops groups of equal rewards, and takes all back if none is left; here " +
-        "their advantage is 0 and their " +
-        "tokens count in the mean.",
+        "FeynRL needs reward.broadcast: true for it, because its loss is per token.",
+        "FeynRL drops groups of equal rewards and keeps all of them if none is left; here " +
+        "their advantage is 0 and their tokens count in the mean.",
       ],
     },
     p3o: {
       settings: { ...feynrlTerms, pull: "k3", std_epsilon: 1e-8 },
       ends: [
         BROADCAST,
-        "FeynRL has one effective sample size per micro-batch; ours is of the whole " +
+        "FeynRL has one effective sample size per micro-batch; ours covers the whole " +
         "optimizer step.",
       ],
     },
@@ -344,7 +344,8 @@ const feynrl: Framework = {
       settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, whiten: true, value_clip: null },
       ends: [
         SAMPLER,
-        "FeynRL has no default for gamma and tau, its lambda: set gamma and lambda to yours.",
+        "FeynRL has no default for gamma and tau (its lambda): set gamma and lambda to your " +
+        "values.",
       ],
     },
     sft: { settings: {} },
@@ -357,9 +358,9 @@ const feynrl: Framework = {
 const FRAMEWORKS = { trl, verl, openrlhf, feynrl };
 type FrameworkName = keyof typeof FRAMEWORKS;
 
-/** A profile as one algorithm has it. */
+/** A profile of one algorithm. */
 type Profile = {
-  /** The framework, and the version of it that was read. */
+  /** The framework, and the version that was read. */
   about: string;
   source: Source;
   settings: Readonly<Record<string, unknown>>;
@@ -374,7 +375,7 @@ export function profilesOf(algorithm: string): FrameworkName[] {
 }
 
 /**
- * What a framework sets for an algorithm; null: there is no such framework, or it has no such
+ * What a framework sets for an algorithm; null: there is no such framework, or it lacks the
  * algorithm.
  */
 export function profileOf(framework: string, algorithm: string): Profile | null {

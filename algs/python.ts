@@ -3,14 +3,14 @@ import { AlgorithmDescription, ArtifactRef, PythonSettings, ScoredColumn } from 
 import type { AnyAlgorithm } from "./algorithm.ts";
 import { truncationSettings } from "./truncation.ts";
 
-/** The path of an algorithm's file, written where a name is expected; null for any other text. */
+/** The path of an algorithm's file, written instead of a name; null for any other text. */
 export function parsePythonAlgorithm(text: string): string | null {
   return /\.py$/.test(text) ? text : null;
 }
 
 /** An algorithm in a Python file. The trainer runs it; this is only its description. */
 export const PythonAlgorithm = z.strictObject({
-  name: z.literal("python").describe("An algorithm in a Python file. Written short: `path.py`."),
+  name: z.literal("python").describe("An algorithm in a Python file. Short form: `path.py`."),
   source: z.string().regex(/\.py$/, "must be a path that ends in .py").describe(
     "The file, with `loss(x, c, s)` and, as needed, `Config`, `credit(round, c)`, " +
       "`statistics(x, c)`, `value_loss(x, c)`.",
@@ -20,11 +20,11 @@ export const PythonAlgorithm = z.strictObject({
   ),
   ...truncationSettings,
   value_model: z.boolean().default(false).describe(
-    "A value model is trained beside the policy: the file has a `value_loss`. Read from the " +
-      "file where it is not given.",
+    "Whether a value model is also trained: the file has a `value_loss`. Read from the " +
+      "file if absent.",
   ),
   sha256: z.string().nullable().default(null).describe(
-    "Of the file as the run was made with it. Read from the file.",
+    "sha256 of the file when the run was created. Read from the file.",
   ),
 });
 export type PythonAlgorithm = z.infer<typeof PythonAlgorithm>;
@@ -40,8 +40,8 @@ export function inPython<C extends { name: string }>(
 export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm {
   const elsewhere = () => {
     throw new RangeError(
-      `Cannot compute with ${source} here because it is in Python: a trainer opens it, see ` +
-        "open_algorithm",
+      `Cannot compute with ${source} here because it is in Python and only a trainer opens it, ` +
+        "see open_algorithm",
     );
   };
   return {
@@ -57,9 +57,9 @@ const /** @internal */ openedAlgorithmSchema = AlgorithmDescription.extend({
   source: ArtifactRef.describe("JSON of a PythonSource."),
   loss: ArtifactRef.describe("JSON of a PythonLoss."),
   value_loss: ArtifactRef.nullable(),
-  columns: z.array(ScoredColumn).describe("What must be scored before training."),
+  columns: z.array(ScoredColumn).describe("The columns to score before training."),
 });
-/** An algorithm in Python once a run has recorded it: it no longer needs its file. */
+/** A Python algorithm that a run has recorded: it no longer needs its file. */
 export type OpenedAlgorithm = z.infer<typeof openedAlgorithmSchema>;
 /** Schema of {@linkcode OpenedAlgorithm}. */
 export const OpenedAlgorithm: typeof openedAlgorithmSchema = openedAlgorithmSchema;

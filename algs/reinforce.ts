@@ -2,20 +2,20 @@
  * REINFORCE. Williams 1992, "Simple statistical gradient-following algorithms", section 4, with a
  * baseline.
  *
- *     r_t = R on the last token, 0 before it, and what the KL takes of each token
+ *     r_t = R on the last token, 0 before it, minus each token's KL
  *     A_t = Σ_{k ≥ t} gamma^{k−t} r_k − b
  *     b   = 0, or the mean over the round's completions of Σ_k r_k
  *     L   = mean_i Σ_t − A_t log π(y_t)
  *
- * The gradient is the policy gradient, unbiased with `baseline: none`; the round's mean, which each
- * completion is a small part of, biases it by 1 ÷ N and makes it far less noisy. There is no ratio,
- * so each batch serves one update: with several, the later ones are off-policy, and `importance`
- * corrects the sampler's distribution, not that.
+ * The gradient is the policy gradient, unbiased with `baseline: none`. The round's mean includes
+ * each completion's own reward, so it biases the gradient by 1 ÷ N, but makes it far less noisy.
+ * There is no ratio, so each batch should have one update: with several, later updates are
+ * off-policy; `importance` corrects for the sampler's distribution, but not for this.
  *
- * Peers: verl has this loss for samples that no trainer scores again (`loss_type: reinforce` of its
- * bypass mode), with the advantage of any of its estimators. OpenRLHF's `reinforce` is REINFORCE++.
- * tinker-cookbook's `importance_sampling` multiplies by the ratio, with its gradient. TRL and
- * FeynRL have none.
+ * Peers: verl has this loss for samples that the trainer does not score again (`loss_type:
+ * reinforce` of its bypass mode), with any of its advantage estimators. OpenRLHF's `reinforce` is
+ * REINFORCE++. tinker-cookbook's `importance_sampling` multiplies by the ratio, with its gradient.
+ * TRL and FeynRL do not have it.
  */
 import { z } from "zod";
 import { roundMean } from "./baselines.ts";

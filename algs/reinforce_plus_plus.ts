@@ -7,13 +7,13 @@
  *     ρ_t = π(y_t) ÷ π_old(y_t)
  *     L   = mean over all tokens of − min(ρ_t A_t, clip(ρ_t, 1 − clip_low, 1 + clip_high) A_t)
  *
- * Differences from the paper: none in the formula. Whitening is over the sampled tokens of the
- * whole round, not of a mini-batch or a rank, with 1e-8 added to the standard deviation. `kl_coef`
- * is OpenRLHF's 0.01: the KL is part of the algorithm, so a reference model is loaded unless it is
- * set to 0.
+ * Differences from the paper: none in the formula. Whitening covers the sampled tokens of the whole
+ * round, not of a mini-batch or a rank, with 1e-8 added to the standard deviation. `kl_coef` is
+ * OpenRLHF's 0.01: the KL is part of the algorithm, so a reference model is loaded unless it is set
+ * to 0.
  *
- * Peers: OpenRLHF (`reinforce`) and verl (`reinforce_plus_plus`) are this, with gamma 1; verl has
- * no KL by default. TRL and FeynRL have none.
+ * Peers: OpenRLHF (`reinforce`) and verl (`reinforce_plus_plus`) have this with gamma 1; verl has
+ * no KL by default. TRL and FeynRL do not have it.
  */
 import { z } from "zod";
 import { rewardToGo, whiten } from "./credit.ts";

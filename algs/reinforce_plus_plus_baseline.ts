@@ -8,17 +8,17 @@
  *     P_t = − min(ρ_t A_i, clip(ρ_t, 1 − clip_low, 1 + clip_high) A_i)
  *     L   = mean over all tokens of P_t + kl_coef · k2(π, π_ref)_t
  *
- * Against GRPO: one standard deviation for the whole round instead of one a group, so that prompts
- * of which the policy is almost certain do not weigh more; and k2, whose gradient is that of the
- * KL, instead of k3.
+ * Unlike GRPO, it has one standard deviation for the whole round instead of one per group, so
+ * prompts of which the policy is almost certain do not weigh more; and k2, whose gradient is that
+ * of the KL, instead of k3.
  *
  * Differences from the paper: none in the formula. Whitening counts a completion once for each of
  * its tokens, as the paper's code does. `kl_coef` is OpenRLHF's 0.01: a reference model is loaded
  * unless it is set to 0.
  *
- * Peers: OpenRLHF (`reinforce_baseline`) is this with `kl.use_loss` and k2; by default it subtracts
- * k1 from the advantage: `kl_in: advantage`. verl whitens too and has no KL by default. AReaL's
- * default normalisation is close. TRL and FeynRL have none.
+ * Peers: OpenRLHF (`reinforce_baseline`) has this with `kl.use_loss` and k2; by default it
+ * subtracts k1 from the advantage: `kl_in: advantage`. verl whitens too and has no KL by default.
+ * AReaL's default normalisation is close. TRL and FeynRL do not have it.
  */
 import { groupCenter } from "./baselines.ts";
 import { whiten } from "./credit.ts";

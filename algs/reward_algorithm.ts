@@ -1,6 +1,6 @@
 /**
- * What surrounds every algorithm that learns from rewards: its credit takes the KL from the rewards
- * or the advantages where `kl_in` says so, and its loss reads the weight of a steered KL.
+ * What algorithms that learn from rewards share: credit subtracts the KL from the rewards or the
+ * advantages if `kl_in` says so, and the loss reads the weight of a steered KL.
  */
 import type { z } from "zod";
 import {
@@ -17,7 +17,7 @@ type KlShape = ReturnType<typeof klSettings>;
 /** @internal */
 type Config<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
-/** What such an algorithm states: its advantages without the KL, in place of credit. */
+/** What such an algorithm declares: its advantages without the KL, instead of credit. */
 type RewardAlgorithm<
   Name extends string,
   Shape extends z.ZodRawShape,
@@ -30,14 +30,14 @@ type RewardAlgorithm<
     needs?: readonly Needs[];
   };
 
-/** Declares an algorithm with the settings of the KL by what it states. */
+/** Declares an algorithm with the settings of the KL. */
 export const rewardAlgorithm = declare as unknown as <
   const Name extends string,
   Shape extends KlShape,
   const Needs extends keyof CreditNeeds = never,
 >(stated: RewardAlgorithm<Name, Shape, Needs>) => Algorithm<Name, Shape, Needs | KlNeed, "kl">;
 
-/** The compiler cannot know an algorithm's own settings: here it has none but the KL's. */
+/** The compiler cannot know an algorithm's own settings, so here it has only the KL's. */
 function declare(
   { advantage, normalise, needs = [], ...stated }: RewardAlgorithm<
     string,

@@ -7,17 +7,17 @@
  *     s_i  = π(y_i) ÷ π_old(y_i), of whole completions: a completion is one action
  *     L    = mean_i − min(s_i A_i, clip(s_i, 1 − clip_low, 1 + clip_high) A_i)
  *
- * Differences from the paper: it makes one update with samples of the policy itself, where the
- * ratio is 1 and this loss has the gradient of −A log π(y). The clipped ratio is TRL's; it lets
- * several updates use one round. The weight of the KL is TRL's 0.05; the paper tunes it per task,
- * and has the KL in the reward as here.
+ * Differences from the paper: the paper makes one update with samples from the current policy. The
+ * ratio is then 1, and this loss has the gradient of −A log π(y). The clipped ratio is TRL's; it
+ * allows several updates per round. The weight of the KL is TRL's 0.05; the paper tunes it per task
+ * and also has the KL in the reward.
  *
- * As a completion is one action, the other terms are sums over its tokens, importance weights are
- * of whole completions, and there is one aggregation, the mean over completions.
+ * Because a completion is one action, the other terms are sums over its tokens, importance weights
+ * apply to whole completions, and the only aggregation is the mean over completions.
  *
- * Peers: TRL's `RLOOTrainer` is this, with a group of 2 by default. OpenRLHF (`rloo`) and verl have
- * this advantage with PPO's ratio of tokens and a token mean; NeMo-RL has it as an option without a
- * ratio. FeynRL has none.
+ * Peers: TRL's `RLOOTrainer` is the same, with groups of 2 by default. OpenRLHF (`rloo`) and verl
+ * have this advantage with PPO's token ratio and a token mean; NeMo-RL can have it without a ratio.
+ * FeynRL does not have it.
  */
 import { z } from "zod";
 import { leaveOneOut } from "./baselines.ts";

@@ -4,7 +4,7 @@
  *     L = − Σ_{i,t} log π(y_{i,t} | y_{i,<t}) ÷ n_tokens
  *
  * The mean runs over all trained tokens of the optimizer step, as in TRL and OpenRLHF's default, so
- * long completions weigh more than short ones and the cut into micro-batches weighs nothing.
+ * long completions weigh more than short ones and the split into micro-batches does not matter.
  */
 import { z } from "zod";
 import { defineAlgorithm } from "./algorithm.ts";

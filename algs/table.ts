@@ -14,8 +14,8 @@ import { rloo } from "./rloo.ts";
 import { sft } from "./sft.ts";
 
 /**
- * Algorithms of the online flow by name: they learn from rewards. A new one is its own file and one
- * line here.
+ * Algorithms of the online flow by name: they learn from rewards. A new one takes its own file and
+ * one line here.
  */
 export const ONLINE_ALGORITHMS = {
   grpo,

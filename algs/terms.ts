@@ -62,8 +62,7 @@ export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {
 }
 
 /**
- * Settings that reach every term and every way to make one number of it, for the property tests of
- * one algorithm.
+ * Settings that reach every term and every aggregation, for the property tests of one algorithm.
  */
 export const termExamples = [
   { kl_coef: 0.04 },

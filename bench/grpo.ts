@@ -77,7 +77,7 @@ export async function benchGrpo(args: readonly string[]): Promise<Record<string,
       ...sizes,
       packing,
       model,
-      rows: prompts(sizes),
+      rows: await prompts(sizes),
       lr: LR,
       seed: SEED,
       length_max: LENGTH_MAX,
@@ -97,9 +97,10 @@ export async function benchGrpo(args: readonly string[]): Promise<Record<string,
   });
 }
 
-function prompts({ steps, prompts }: Sizes): string[] {
+async function prompts({ steps, prompts }: Sizes): Promise<string[]> {
   const { train } = digitsTables({ name: "sort_digits", digits: 5, seed: SEED, eval_problems: 1 });
-  return Array.from({ length: steps * prompts }, (_, place) => train.row(place).prompt as string);
+  const rows = await train.rows(Array.from({ length: steps * prompts }, (_, place) => place));
+  return rows.map(({ prompt }) => prompt as string);
 }
 
 async function ownRun(dir: string, work: Work) {

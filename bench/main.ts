@@ -2,6 +2,7 @@
  * `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON
  * object.
  */
+import { benchData } from "./data.ts";
 import { benchEngine } from "./engine.ts";
 import { benchGrpo } from "./grpo.ts";
 import { benchLearning } from "./learning.ts";
@@ -16,6 +17,10 @@ type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured
 
 /** One line for each benchmark. */
 const BENCHMARKS: Record<string, Benchmark> = {
+  data: {
+    about: "seconds and memory of opening rows, beside Hugging Face datasets",
+    run: benchData,
+  },
   engine: {
     about: "durable steps per second, replay time, the engine's share of a round",
     run: benchEngine,

@@ -128,8 +128,8 @@ async function peerRun(dir: string, { python, config }: PeerWork): Promise<Measu
       tokens_max: sampler.tokens_max,
       optimizer: online.optimizer,
     },
-    warmup_rows: firstRows(train, warmup.rounds * warmup.rows_per_round),
-    online_rows: firstRows(train, online.rounds * online.prompts_per_round),
+    warmup_rows: await firstRows(train, warmup.rounds * warmup.rows_per_round),
+    online_rows: await firstRows(train, online.rounds * online.prompts_per_round),
   };
   const file = `${dir}/peer.json`;
   await Deno.writeTextFile(file, JSON.stringify(work));
@@ -147,11 +147,12 @@ async function peerRun(dir: string, { python, config }: PeerWork): Promise<Measu
   };
 }
 
-function firstRows(table: RowTable, count: number): Pick<Row, "prompt" | "answer">[] {
-  return Array.from({ length: count }, (_, place) => {
-    const { prompt, answer } = table.row(place % table.size);
-    return { prompt, answer };
-  });
+async function firstRows(
+  table: RowTable,
+  count: number,
+): Promise<Pick<Row, "prompt" | "answer">[]> {
+  const rows = await table.rows(Array.from({ length: count }, (_, place) => place % table.size));
+  return rows.map(({ prompt, answer }) => ({ prompt, answer }));
 }
 
 function ends(rewards: readonly number[], prefix: string): Measured {

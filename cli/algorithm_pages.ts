@@ -84,7 +84,7 @@ function listRow(name: string, page: string): string[] {
 
 function profilesText(algorithm: string): string {
   const profiles = profilesOf(algorithm).map((name) => ({ name, ...profileOf(name, algorithm)! }));
-  if (profiles.length === 0) return "None of the frameworks that profiles are of has it.";
+  if (profiles.length === 0) return "No framework with profiles has this algorithm.";
   const rows = profiles.map(({ name, about, source, settings }) => [
     `\`${name}\``,
     "commit" in source

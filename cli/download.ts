@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname } from "node:path";
 import type { ShippedFile } from "../configs/mod.ts";
+import { writeAll } from "../data/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 
 /** A connection that is silent for this long is given up. */
@@ -74,7 +75,7 @@ async function receive(
       silence.broken();
       got += chunk.length;
       if (got > file.bytes) {
-        throw refused(file, `it sends more than the listed ${file.bytes} bytes`);
+        throw refused(file, `the server sends more than the listed ${file.bytes} bytes`);
       }
       await writeAll(partial, chunk);
       progress.at(got);
@@ -100,10 +101,6 @@ function unlessMissing<T>(error: unknown, value: T): T {
 function headersOf(from: number): Record<string, string> {
   // A range of the compressed bytes would not be a range of this file.
   return { "accept-encoding": "identity", ...(from > 0 && { range: `bytes=${from}-` }) };
-}
-
-async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
 }
 
 async function hashOf(path: string): Promise<string> {

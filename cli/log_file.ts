@@ -8,6 +8,7 @@ const BLOCK_BYTES = 64 * 1024;
  */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
+const SPACE = 32;
 const OLDER = /\.log\.\d+$/;
 
 /** Whether a file's name is that of a log, and not of an older part of one. */
@@ -15,10 +16,11 @@ export function isNewestPart(name: string): boolean {
   return !OLDER.test(name);
 }
 
-/** The last `count` lines, read from the end. */
+/** The last `count` lines, read from the end, where blank lines are not counted. */
 export async function lastLines(path: string, count: number): Promise<string[]> {
   const blocks: Uint8Array[] = [];
-  let newlines = 0;
+  let newlines = 0; // Before the last byte that is not blank.
+  let blank = true;
   let bytes = 0;
   for await (const part of partsOf(path)) {
     for (
@@ -28,13 +30,23 @@ export async function lastLines(path: string, count: number): Promise<string[]> 
     ) {
       const block = await part.read(Math.max(0, end - BLOCK_BYTES), end);
       blocks.unshift(block);
-      newlines += block.reduce((sum, byte) => sum + (byte === NEWLINE ? 1 : 0), 0);
+      const written: Uint8Array = blank
+        ? block.subarray(0, block.findLastIndex(isText) + 1)
+        : block;
+      blank &&= written.length === 0;
+      newlines += written.reduce((sum, byte) => sum + (byte === NEWLINE ? 1 : 0), 0);
       bytes += block.length;
     }
     if (newlines > count || bytes >= READ_BYTES_MAX) break;
   }
   const text = await new Blob(blocks as BlobPart[]).text();
-  return text.trimEnd().split("\n").slice(-count);
+  let end = text.length;
+  while (end > 0 && !isText(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(0, end).split("\n").slice(-count);
+}
+
+function isText(code: number): boolean {
+  return code > SPACE;
 }
 
 /** Follows a log in whole lines. */

@@ -15,6 +15,7 @@ export function runText(view: RunView, home: Home): string {
     ...progress(view),
     ["ledger", ledgerText(view.ledger)],
     ...unusedRows(view),
+    ...mixedSources(view),
     ...(untrained === null ? [] : [["warning", untrained] as Fact]),
     ["generated", generatedText(view.generated)],
     ...workers(view),
@@ -77,6 +78,17 @@ function unusedRows({ rows }: RunView): Fact[] {
       `(the longest prompt has ${longest_prompt_tokens} tokens)`,
     ];
   });
+}
+
+/** Sources that are mixed: how often their rows were drawn. */
+function mixedSources({ mixture }: RunView): Fact[] {
+  return mixture.map(({ name, rows, drawn, repeated, share, recent }) => [
+    "source",
+    `${name}: ${drawn} draws of ${rows} rows, ` +
+    (drawn < rows ? `${rows - drawn} left` : `exhausted, ${repeated} repeated`) +
+    `, share ${share.toFixed(3)}` +
+    (recent === undefined || recent === null ? "" : `, recent reward ${recent.toFixed(3)}`),
+  ]);
 }
 
 function generatedText({ groups, samples, tokens }: RunView["generated"]): string {

@@ -55,7 +55,10 @@ export async function startRun(
   const { config } = loaded;
   const definition = flowDefinition(config.flow);
   // A broken row is bad input: it is reported before anything is recorded.
-  const rows = await rowTables(config);
+  const rows = await rowTables(config, {
+    home: home.dir,
+    say: (text) => errorScreen().write(`${text}\n`),
+  });
   for (const question of questionsOf(config, rows)) {
     errorScreen().write(`Is this intended? ${question}\n`);
   }

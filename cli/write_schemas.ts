@@ -10,7 +10,9 @@ import {
   FAILURES_PAGE_URL,
   PROTOCOL_SCHEMA_URL,
   protocolSchemaText,
+  PYTHON_FRAMES_URL,
   PYTHON_TYPES_URLS,
+  pythonFramesText,
   pythonTypesTexts,
 } from "../workers/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
@@ -22,6 +24,7 @@ await Deno.writeTextFile(
 );
 await Deno.writeTextFile(SETTINGS_PAGE_URL, settingsPage());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
+await Deno.writeTextFile(PYTHON_FRAMES_URL, pythonFramesText());
 const { types, answers } = pythonTypesTexts();
 await Deno.writeTextFile(PYTHON_TYPES_URLS.types, types);
 await Deno.writeTextFile(PYTHON_TYPES_URLS.answers, answers);

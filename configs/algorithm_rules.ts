@@ -65,9 +65,9 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
   const begins = (algorithm.overlong_length_max ?? 0) - algorithm.overlong_buffer;
   if (begins < sampler.tokens_max) return [];
   const message =
-    `is ${algorithm.overlong_length_max}; the penalty begins at ${begins} tokens, and a ` +
-    "completion has at " +
-    `most ${sampler.tokens_max}, sampler.tokens_max: it would never be taken`;
+    `is ${algorithm.overlong_length_max}; the penalty starts at ${begins} tokens, but a ` +
+    `completion has at most ${sampler.tokens_max} (sampler.tokens_max): the penalty would ` +
+    "never apply";
   return [{ path: ["algorithm", "overlong_length_max"], message }];
 }
 
@@ -90,8 +90,8 @@ function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
     inputs.includes("behaviour_logp")
   ) return [];
   const message =
-    `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already ` +
-    "learned from: use 1";
+    `is ${epochs}; ${algorithm.name} has no ratio to correct for what the policy has already ` +
+    "learned: use 1";
   return [{ path: ["trainer", "epochs_per_batch"], message }];
 }
 

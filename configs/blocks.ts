@@ -1,5 +1,19 @@
 import { z } from "zod";
-import { chatSettings, setting, type SettingFacts, SourceConfig } from "../data/mod.ts";
+import {
+  chatSettings,
+  CurriculumConfig,
+  ROW_FACTS,
+  setting,
+  type SettingFacts,
+  SourceConfig,
+  TrainingSource,
+} from "../data/mod.ts";
+import {
+  EvaluationSetConfig,
+  everyRounds,
+  MEASURED,
+  PairSetConfig,
+} from "./evaluation_set_config.ts";
 
 /** Of every block that says what a run starts from. */
 const START: SettingFacts = {
@@ -31,20 +45,20 @@ export const RecipeConfig: typeof recipeConfigSchema = recipeConfigSchema;
 export const ModelOrRecipe = z.strictObject({
   path: ModelConfig.shape.path.optional().describe(ModelConfig.shape.path.description!),
   recipe: RecipeConfig.shape.recipe.unwrap().optional().describe(
-    "A small model, created when the run starts, in place of a path.",
+    "A small model that is created when the run starts, instead of a path.",
   ),
   seed: RecipeConfig.shape.seed,
   ...chatSettings,
 }).register(setting, START);
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
 
-const EVAL = "Rows to evaluate on, in file order. Several files are several results, unless " +
+const EVAL = "Rows to evaluate on, in file order. Several files give several results, unless " +
   "evaluate.files says otherwise.";
 
 /** How long prompts may be. Checked with the model's tokenizer before anything is generated. */
 const promptBounds = {
   prompt_tokens_max: z.int().positive().nullable().default(null).describe(
-    "Maximum tokens per prompt; null: the model's limit, less one token for the completion.",
+    "Maximum tokens per prompt; null: the model's limit minus one token for the completion.",
   ).register(setting, { unit: "tokens" }),
   on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
     .register(setting, { before: { value: "unchecked" } }).describe(
@@ -54,31 +68,22 @@ const promptBounds = {
     ),
 };
 
-/** Of every block that says what rows there are. */
-const ROWS: SettingFacts = {
-  numerics: false,
-  fork: {
-    fixed: "round_1",
-    why: "the draws of the prefix came from it, and the next ones continue from there",
-  },
-  resume: "refused",
-  since: "0.1.0",
-  rows: true,
-};
-
 const /** @internal */ trainingDataSchema = z.strictObject({
-  train: z.array(SourceConfig).min(1).describe("Rows to train on, reshuffled for every epoch."),
+  train: z.array(TrainingSource).min(1).describe("Rows to train on, reshuffled for every epoch."),
   eval: z.array(SourceConfig).default([]).describe(EVAL),
+  curriculum: CurriculumConfig.nullable().default(null).describe(
+    "Weights that follow the recent reward of each source; null: none.",
+  ).register(setting, ROW_FACTS),
   ...promptBounds,
-}).register(setting, ROWS);
+}).register(setting, ROW_FACTS);
 /** Where the rows of training and of evaluation come from. */
 export type TrainingData = z.infer<typeof trainingDataSchema>;
 /** Schema of {@linkcode TrainingData}. */
 export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
 export const EvaluationData = z.strictObject({
-  eval: z.array(SourceConfig).min(1).describe(EVAL),
+  eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,
-}).register(setting, ROWS);
+}).register(setting, ROW_FACTS);
 
 /** The reference of a KL; read only if the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
@@ -118,10 +123,30 @@ export const EvaluationConfig = z.strictObject({
     "Samples per problem: avg@k, and pass@k for every k up to it.",
   ).register(setting, { unit: "samples" }),
   greedy: z.boolean().default(true).describe("Also measure greedy accuracy."),
+  majority: z.boolean().default(true).describe(
+    "With several samples per problem, also maj@k: whether the most common answer is right, if " +
+      "the reward that defines right reads answers.",
+  ).register(setting, { ...MEASURED, before: { value: false } }),
   files,
   ...judging,
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+  sets: z.array(EvaluationSetConfig).default([]).describe(
+    "Further problems, each set with its own result.",
+  ).register(setting, MEASURED),
+}).register(setting, MEASURED);
 export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
+
+/** Evaluation beside training: before, between and after the rounds. */
+export const TrainingEvaluation = EvaluationConfig.extend({ every_rounds: everyRounds })
+  .register(setting, MEASURED);
+export type TrainingEvaluation = z.infer<typeof TrainingEvaluation>;
+
+/** Evaluation beside supervised training. */
+export const SupervisedEvaluation = TrainingEvaluation.extend({
+  loss: z.boolean().default(false).describe(
+    "Also the loss on the completions of the evaluated rows. Without a reward, only that.",
+  ).register(setting, MEASURED),
+}).register(setting, MEASURED);
+export type SupervisedEvaluation = z.infer<typeof SupervisedEvaluation>;
 
 export const CheckpointsConfig = z.strictObject({
   every_rounds: z.int().positive().default(10).describe(
@@ -164,6 +189,10 @@ export const PairEvaluationConfig = z.strictObject({
     "Only the first pairs of each result; null: all. Of a task: 128.",
   ).register(setting, { unit: "pairs" }),
   files,
+  sets: z.array(PairSetConfig).default([]).describe(
+    "Further held-out pairs, each set with its own result.",
+  ).register(setting, MEASURED),
+  every_rounds: everyRounds,
 }).register(setting, {
   numerics: false,
   fork: { fixed: "round_1", why: "the start was evaluated on them" },

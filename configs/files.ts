@@ -1,4 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
+import { DataError, isPattern, sourceFiles } from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
@@ -19,6 +20,7 @@ export function namedFiles(value: unknown): Named[] {
       { length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 },
       (_, i) => i,
     );
+  const sets = list(["evaluate", "sets"]).map((i): Path => ["evaluate", "sets", i]);
   const places: { path: Path; kind: Kind }[] = [
     ...["model", "value_model", "reference"].map((block) => ({
       path: [block, "path"],
@@ -28,10 +30,18 @@ export function namedFiles(value: unknown): Named[] {
       list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
     ),
     { path: ["algorithm", "source"], kind: "algorithm" },
-    ...list(["reward"]).flatMap((i) => [
-      { path: ["reward", i, "source"], kind: "reward" as const },
-      { path: ["reward", i, "path"], kind: "model" as const },
-    ]),
+    ...sets.flatMap((set) =>
+      list([...set, "data"]).map((i) => ({
+        path: [...set, "data", i, "path"],
+        kind: "rows" as const,
+      }))
+    ),
+    ...[["reward"], ...sets.map((set) => [...set, "reward"])].flatMap((rewards) =>
+      list(rewards).flatMap((i) => [
+        { path: [...rewards, i, "source"], kind: "reward" as const },
+        { path: [...rewards, i, "path"], kind: "model" as const },
+      ])
+    ),
     ...["trainer", "value_model", "sampler"].map((block) => ({
       path: [block, "python"],
       kind: "python" as const,
@@ -85,9 +95,14 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async rows(file) {
     const found = await kindOf(file);
     if (found === "file") return null;
-    return found === "none"
-      ? `there is no file at ${file}`
-      : `${file} is a directory; name a JSONL file`;
+    if (found === "none" && !isPattern(file)) return `there is no file at ${file}`;
+    try {
+      await sourceFiles({ path: file });
+      return null;
+    } catch (error) {
+      if (error instanceof DataError) return error.message;
+      throw error;
+    }
   },
   async reward(source) {
     const parsed = parsePythonReward(source);

@@ -52,17 +52,23 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
     definitions[name] = schema;
     return { $ref: `#/definitions/${name}` };
   };
-  if (fields.reward) {
-    fields.reward = oneOrMany(
-      fields.reward,
-      entry("reward", rewardEntry(fields.reward.items as Json)),
-    );
-  }
-  const sources = (fields.data?.properties ?? {}) as Record<string, Json>;
-  for (const [part, list] of Object.entries(sources)) {
+  const rewards = (list: Json) => oneOrMany(list, entry("reward", rewardEntry(list.items as Json)));
+  const path = { type: "string", description: "The file's path." };
+  const sources = (list: Json, name = "source") =>
+    oneOrMany(list, entry(name, { anyOf: [path, list.items as Json] }));
+  if (fields.reward) fields.reward = rewards(fields.reward);
+  const data = (fields.data?.properties ?? {}) as Record<string, Json>;
+  for (const [part, list] of Object.entries(data)) {
     if (list.items === undefined) continue; // A setting of all sources.
-    const path = { type: "string", description: "The file's path." };
-    sources[part] = oneOrMany(list, entry("source", { anyOf: [path, list.items as Json] }));
+    data[part] = sources(list, part === "train" ? "training_source" : "source");
+  }
+  const [evaluate] = (fields.evaluate?.anyOf ?? [fields.evaluate]) as (Json | undefined)[];
+  const { sets } = (evaluate?.properties ?? {}) as Record<string, Json>;
+  const set = (sets?.items as Json | undefined)?.properties as Record<string, Json> | undefined;
+  if (set?.data) set.data = sources(set.data);
+  if (set?.reward) {
+    const [list, none] = set.reward.anyOf as Json[];
+    set.reward = { ...set.reward, anyOf: [...rewards(list!).anyOf as Json[], none!] };
   }
 }
 

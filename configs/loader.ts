@@ -235,7 +235,7 @@ class ConfigSource {
     if (!override || !this.profile || Object.keys(this.profile.set).length > 0) return;
     if (Object.keys(this.profile.written).length === 0) return;
     const message =
-      "sets nothing, because all of its settings are written already: replace the whole " +
+      "sets nothing because all of its settings are already written: replace the whole " +
       "algorithm, e.g. " +
       `algorithm={name: NAME, profile: ${this.profile.name}}`;
     this.problems.push({

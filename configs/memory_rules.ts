@@ -43,7 +43,7 @@ function dropoutIsSupervised({ flow, trainer, algorithm }: Blocks): Issue[] {
   const allowed = flow === "supervised" &&
     (algorithm === undefined || (!inPython(algorithm) && dropoutOf(algorithm)));
   const why =
-    "here log-probabilities are compared with recorded ones, and must not depend on chance: use 0";
+    "here log-probabilities are compared with recorded ones and must not be random: use 0";
   const places: [string[], number | undefined][] = [
     [["trainer", "dropout"], trainer.dropout],
     [["trainer", "lora", "dropout"], trainer.lora?.dropout],
@@ -66,7 +66,7 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
     ...(trainer.lora.quantize !== null && trainer.zero === 3
       ? [{
         path: ["trainer", "lora", "quantize"],
-        message: `is ${trainer.lora.quantize}; ZeRO 3 cannot cut weights of 4 bits: use ` +
+        message: `is ${trainer.lora.quantize}; ZeRO 3 cannot shard weights of 4 bits: use ` +
           "trainer.zero 0, 1 or 2",
       }]
       : []),

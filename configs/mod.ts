@@ -1,10 +1,14 @@
 export * from "./blocks.ts";
 export {
+  byEvaluationName,
   type Evaluated,
   evaluationName,
+  evaluationPasses,
   type EvaluationSet,
   evaluationSets,
+  metricsPrefix,
 } from "./evaluation_sets.ts";
+export { StopConfig } from "./evaluation_set_config.ts";
 export { changedAlgorithm } from "./algorithm_file.ts";
 export { configJsonSchema, configSchemaText } from "./json_schema.ts";
 export {
@@ -23,6 +27,8 @@ export {
   withoutSettings,
   withSettings,
 } from "./changed_settings.ts";
+export { metricName } from "./metric_rules.ts";
+export { Mixture, mixtureOf } from "./mixture.ts";
 export { overridden, parseOverride } from "./overrides.ts";
 export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";

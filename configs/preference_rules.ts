@@ -11,7 +11,7 @@ function oneModel({ flow, model }: Blocks): Issue[] {
   if (given.length === 1) return [];
   const message = given.length === 0
     ? "missing; give the path of a model, or a recipe"
-    : "is given beside a recipe; leave one of the two out";
+    : "is given together with a recipe; leave one of them out";
   return [{ path: ["model", "path"], message }];
 }
 
@@ -20,12 +20,12 @@ function dataOrTask({ flow, data, task }: Blocks): Issue[] {
   if (data === undefined) {
     return [{ path: ["data"], message: "missing; give rows with data.train, or a task" }];
   }
-  return [{ path: ["task"], message: "is given beside data; leave one of the two out" }];
+  return [{ path: ["task"], message: "is given together with data; leave one of them out" }];
 }
 
 function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
   if (flow !== "preference" || !warmup || !algorithm || headOf(algorithm) === null) return [];
-  const message = `${algorithm.name} trains a model without a vocabulary, which cannot be taught ` +
+  const message = `${algorithm.name} trains a model without a vocabulary, which cannot learn ` +
     "completions: use null, " +
     "and start from a model that was";
   return [{ path: ["warmup"], message }];

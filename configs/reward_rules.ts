@@ -18,7 +18,7 @@ function rewardsDiffer({ reward }: Blocks): Issue[] {
   if (reward.some(({ weight }) => weight !== 0)) return twice;
   return [...twice, {
     path: ["reward"],
-    message: "every weight is 0, so every reward is 0; give one another weight",
+    message: "every weight is 0, so every reward is 0; change at least one weight",
   }];
 }
 
@@ -30,7 +30,7 @@ function conditionsHold({ reward = [] }: Blocks): Issue[] {
     if (entry.when === undefined) return [];
     const path = ["reward", i, "when"];
     if (entry.when === labels[i]) {
-      return [{ path, message: "is the reward itself; name another one" }];
+      return [{ path, message: "is the reward itself; name a different one" }];
     }
     if (!conditions.has(entry.when)) {
       const message = `there is no reward '${entry.when}' in the list${

@@ -1,9 +1,10 @@
 import type { AlgorithmChoice } from "../algs/mod.ts";
-import type { Optimizer, SourceConfig } from "../data/mod.ts";
+import type { CurriculumConfig, Optimizer, SourceConfig, TrainingSource } from "../data/mod.ts";
 import type { RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/mod.ts";
 import type { SamplerConfig, TrainerConfig, ValueModelConfig } from "../workers/mod.ts";
 import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
+import type { StopConfig } from "./evaluation_set_config.ts";
 import type { Evaluated } from "./evaluation_sets.ts";
 import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
@@ -20,10 +21,20 @@ export type Blocks = {
   reference?: ReferenceConfig;
   value_model?: ValueModelConfig;
   reward?: RewardConfig[];
-  data?: { train?: unknown[]; eval: SourceConfig[]; on_long_prompt?: string };
+  data?: {
+    train?: TrainingSource[];
+    eval: SourceConfig[];
+    on_long_prompt?: string;
+    curriculum?: CurriculumConfig | null;
+  };
   evaluate?:
     | NonNullable<Evaluated["evaluate"]> & {
       samples_per_prompt?: number;
+      every_rounds?: number | null;
+      greedy?: boolean;
+      loss?: boolean;
+      majority?: boolean;
+      right_at?: number | null;
       problems?: number | null;
       pairs?: number | null;
     }
@@ -38,4 +49,5 @@ export type Blocks = {
   task?: QuickstartConfig["task"] | PreferenceConfig["task"];
   model?: Partial<ModelOrRecipe>;
   checkpoints?: CheckpointsConfig;
+  stop?: StopConfig | null;
 };

@@ -3,8 +3,10 @@ import { groupMin } from "../algs/mod.ts";
 import { ALGORITHM_RULES } from "./algorithm_rules.ts";
 import { setsHaveNames } from "./evaluation_sets.ts";
 import type { Issue } from "./issue_text.ts";
+import { MIXTURE_RULES } from "./mixture.ts";
 import type { ValueModelConfig } from "../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
+import { METRIC_RULES } from "./metric_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
@@ -25,10 +27,12 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   onlyPromptsAreCut,
   everyIsOfSaved,
   templateIsRendered,
+  ...MIXTURE_RULES,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
   ...REWARD_RULES,
   ...MEMORY_RULES,
+  ...METRIC_RULES,
 ];
 
 export function brokenRules(blocks: Blocks): Issue[] {
@@ -67,17 +71,23 @@ function truncatedSampling({ flow, sampler, rollouts }: Blocks): Issue[] {
   if (!trainsOnSamples(flow) || !sampler || !rollouts || rollouts.allow_truncated_sampling) {
     return [];
   }
-  const why =
-    "training on truncated samples biases the loss, as their log-probabilities are renormalised";
   const fix = "or set rollouts.allow_truncated_sampling: true";
-  return [
-    ...(sampler.top_p < 1
-      ? [{ path: ["sampler", "top_p"], message: `is ${sampler.top_p}; ${why}: use 1, ${fix}` }]
-      : []),
-    ...(sampler.top_k > 0
-      ? [{ path: ["sampler", "top_k"], message: `is ${sampler.top_k}; ${why}: use -1, ${fix}` }]
-      : []),
+  const { top_p, top_k, min_p, repetition_penalty } = sampler;
+  const cut = "training on truncated samples biases the loss because their log-probabilities are " +
+    "renormalised";
+  const bent = "training on penalised samples biases the loss because the trainer computes " +
+    "log-probabilities without the penalty";
+  const wrong: [boolean, keyof typeof sampler, string][] = [
+    [top_p < 1, "top_p", `is ${top_p}; ${cut}: use 1, ${fix}`],
+    [top_k > 0, "top_k", `is ${top_k}; ${cut}: use -1, ${fix}`],
+    [min_p > 0, "min_p", `is ${min_p}; ${cut}: use 0, ${fix}`],
+    [
+      repetition_penalty !== 1,
+      "repetition_penalty",
+      `is ${repetition_penalty}; ${bent}: use 1, ${fix}`,
+    ],
   ];
+  return wrong.flatMap(([is, name, message]) => is ? [{ path: ["sampler", name], message }] : []);
 }
 
 function greedyTraining({ flow, sampler }: Blocks): Issue[] {
@@ -170,14 +180,19 @@ function lagIsZero({ lag }: Blocks): Issue[] {
   }];
 }
 
-function evaluationHasProblems({ flow, evaluate, data, reward }: Blocks): Issue[] {
+function evaluationHasProblems({ flow, evaluate, data, task, reward }: Blocks): Issue[] {
   if (!evaluate || flow === "quickstart") return [];
+  const sets = evaluate.sets ?? [];
+  const all_scored = sets.length > 0 && data?.eval.length === 0 &&
+    sets.every((set) => set.reward);
+  const made = "is given together with task, which makes the pairs; leave one of them out";
   return [
-    ...(data?.eval.length === 0
-      ? [{ path: ["data"], message: "evaluate needs problems: add data.eval" }]
+    ...(task && sets.length > 0 ? [{ path: ["evaluate", "sets"], message: made }] : []),
+    ...(data?.eval.length === 0 && sets.length === 0
+      ? [{ path: ["data"], message: "evaluate needs problems: add data.eval, or evaluate.sets" }]
       : []),
-    ...(reward?.length === 0
-      ? [{ path: ["evaluate"], message: "evaluation needs something to score by: add reward" }]
+    ...(reward?.length === 0 && !(evaluate.loss && !sets.some((set) => set.reward)) && !all_scored
+      ? [{ path: ["evaluate"], message: "evaluation needs a reward to score with: add reward" }]
       : []),
   ];
 }
@@ -211,7 +226,7 @@ function onlyPromptsAreCut({ flow, data }: Blocks): Issue[] {
     return [];
   }
   const message =
-    "is truncate_left; a row that teaches an answer is not cut, as its question would " +
+    "is truncate_left; a row that teaches an answer is not truncated because its question would " +
     "change: use drop";
   return [{ path: ["data", "on_long_prompt"], message }];
 }

@@ -1,4 +1,4 @@
-/** `docs/settings.md`: every setting with all that it says about itself. */
+/** `docs/settings.md`: every setting with its declared facts. */
 import { z } from "zod";
 import { FLOWS } from "./schema.ts";
 import { type Setting, settingsOf } from "./settings_of.ts";
@@ -7,15 +7,20 @@ export const SETTINGS_PAGE_URL = new URL("../docs/settings.md", import.meta.url)
 
 const HEAD = `# Every setting
 
-A setting says all about itself where it is declared; this page is made of that by \`deno task schema\`. [Configuration](configuration.md) says how to write a file, and what the settings are for.
+Each setting declares everything about itself in one place; \`deno task schema\` generates this page
+from these declarations. [Configuration](configuration.md) explains how to write a file and what the
+settings are for.
 
-- **unit**: of its number.
-- **fork**: what a [fork](forks.md) may do with it. \`start\`: fixed in every fork. \`round 1\`: fixed once the prefix has a round. \`rows\`: fixed once rows were trained on.
-  \`after the warm-up\`: fixed at rounds after it. \`0 or not\`: only a change from or to 0 is refused. \`rounds\`: may be more, or less down to the fork's round. Where it is empty a fork may change it, except for what
+- **unit**: the unit of the number.
+- **fork**: what a [fork](forks.md) may change. \`start\`: fixed in every fork. \`round 1\`:
+  fixed once the prefix has a round. \`rows\`: fixed once rows were trained on. \`after the warm-up\`: fixed at
+  rounds after the warm-up. \`0 or not\`: only a change from or to 0 is refused. \`rounds\`: may
+  increase, or decrease down to the fork's round. Empty: a fork may change it, except for what
   [several settings decide together](forks.md).
-- **resume**: whether \`resume RUN a.b=c\` may [change it](recovery.md#settings-that-may-change). \`yes\`: no result follows from it. \`replan\`: results follow from it to rounding, and the change is recorded. Where it is empty, a fork
-  or a new run has to.
-- **numerics**: \`yes\` where a version's recorded [numerics](guarantee.md) have it.
+- **resume**: whether \`resume RUN a.b=c\` may [change it](recovery.md#settings-that-may-change).
+  \`yes\`: no result depends on it. \`replan\`: results depend on it up to rounding, and the
+  change is recorded. Empty: only a fork or a new run can change it.
+- **numerics**: \`yes\` if it is part of a version's recorded [numerics](guarantee.md).
 - **since**: the first version of Holdfast that has it.
 `;
 

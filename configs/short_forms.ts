@@ -18,12 +18,14 @@ export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if ("algorithm" in out) {
     out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
   }
-  if ("reward" in out) {
-    out.reward = list(out.reward, { at: ["reward"], moved }).map((entry, i) =>
-      rewardEntry(entry, { at: ["reward", i], moved })
-    );
+  if ("reward" in out) out.reward = rewardList(out.reward, { at: ["reward"], moved });
+  if (isFields(out.data)) {
+    const data: Fields = out.data = { ...out.data };
+    for (const part of ["train", "eval"]) {
+      if (part in data) data[part] = sourceList(data[part], { at: ["data", part], moved });
+    }
   }
-  if (isFields(out.data)) out.data = dataBlock(out.data, moved);
+  if (isFields(out.evaluate)) out.evaluate = evaluateBlock(out.evaluate, moved);
   return { value: out, moved };
 }
 
@@ -64,6 +66,12 @@ function list(value: unknown, { at, moved }: Place): unknown[] {
   return [value];
 }
 
+function rewardList(value: unknown, { at, moved }: Place): unknown[] {
+  return list(value, { at, moved }).map((entry, i) =>
+    rewardEntry(entry, { at: [...at, i], moved })
+  );
+}
+
 function rewardEntry(entry: unknown, place: Place): unknown {
   const fields = typeof entry === "string" ? named(entry, place) : entry;
   if (
@@ -75,18 +83,27 @@ function rewardEntry(entry: unknown, place: Place): unknown {
   return { name: "python", source: name, ...rest };
 }
 
-function dataBlock(data: Fields, moved: Moved[]): Fields {
-  const out = { ...data };
-  for (const part of ["train", "eval"]) {
-    if (!(part in out)) continue;
-    const place = (i: number): Place => ({ at: ["data", part, i], moved });
-    out[part] = list(out[part], { at: ["data", part], moved }).map((entry, i) => {
-      if (typeof entry !== "string") return entry;
-      moved.push({ path: [...place(i).at, "path"], from: place(i).at });
-      return { path: entry };
-    });
-  }
-  return out;
+function sourceList(value: unknown, { at, moved }: Place): unknown[] {
+  return list(value, { at, moved }).map((entry, i) => {
+    if (typeof entry !== "string") return entry;
+    moved.push({ path: [...at, i, "path"], from: [...at, i] });
+    return { path: entry };
+  });
+}
+
+function evaluateBlock(block: Fields, moved: Moved[]): Fields {
+  if (!Array.isArray(block.sets)) return block;
+  const sets = block.sets.map((set, i) => {
+    if (!isFields(set)) return set;
+    const at = ["evaluate", "sets", i];
+    return {
+      ...set,
+      ...("data" in set && { data: sourceList(set.data, { at: [...at, "data"], moved }) }),
+      ...("reward" in set && set.reward !== null &&
+        { reward: rewardList(set.reward, { at: [...at, "reward"], moved }) }),
+    };
+  });
+  return { ...block, sets };
 }
 
 export function isFields(value: unknown): value is Fields {

@@ -38,7 +38,7 @@ export class YamlFile {
       // A tree with a duplicate key can still be checked; after other errors there is none.
       fatal: error.code !== "DUPLICATE_KEY",
       message: error.code === "DUPLICATE_KEY"
-        ? "the key stands twice in this block; keep one"
+        ? "the key appears twice in this block; keep one"
         : `not YAML: ${error.message}`,
     }));
     this.value = this.problems.some(({ fatal }) => fatal) ? undefined : this.#toValue();

@@ -7,7 +7,7 @@ import { Row } from "./prompt.ts";
 const /** @internal */ groupRefSchema = z.strictObject({
   draw: z.int().nonnegative(),
   slab: ArtifactRef.describe("MessagePack of a GeneratedSlab."),
-  index: z.int().nonnegative().describe("Place of the group in the slab."),
+  index: z.int().nonnegative().describe("Index of the group in the slab."),
   samples: z.array(z.int().nonnegative()),
 });
 /**

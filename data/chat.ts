@@ -16,7 +16,7 @@ export const chatSettings = {
   template_arguments: z.record(
     z.string().refine(
       (name) => !OWN.includes(name),
-      "is given by the worker that renders the template; leave it out",
+      "comes from the worker that renders the template; leave it out",
     ),
     z.unknown(),
   ).default({}).describe(
@@ -40,8 +40,8 @@ const /** @internal */ chatSchema = z.strictObject({
   template_arguments: z.record(z.string(), z.unknown()),
 });
 /**
- * How the chats of rows are rendered, as it travels with them. Rows without one end turns with the
- * end-of-sequence token.
+ * How the chats of rows are rendered; sent with the rows. Rows without this record end turns with
+ * the end-of-sequence token.
  */
 export type Chat = z.infer<typeof chatSchema>;
 /** Schema of {@linkcode Chat}. */

@@ -1,5 +1,6 @@
 import { decode, encode } from "@msgpack/msgpack";
 import { z } from "zod";
+import { recorded } from "./left_out.ts";
 import {
   type GeneratedSlab,
   Sampling,
@@ -45,7 +46,8 @@ export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
     ...group,
     trajectories: group.trajectories.map(pack),
   }));
-  return encode({ ...slab, groups }, { ignoreUndefined: true });
+  const sampling = recorded(Sampling, slab.sampling);
+  return encode({ ...slab, sampling, groups }, { ignoreUndefined: true });
 }
 
 /**
@@ -125,7 +127,7 @@ function unpack({ token_rewards, ...packed }: Packed, where: string): Trajectory
 /** A copy whose first byte is at a multiple of 4, as typed arrays need. */
 function aligned(bin: Uint8Array, what: string): ArrayBuffer {
   if (bin.byteLength % 4 !== 0) {
-    throw new TypeError(`Cannot read ${what}: ${bin.byteLength} bytes are no whole numbers`);
+    throw new TypeError(`Cannot read ${what}: ${bin.byteLength} bytes are not whole numbers`);
   }
   return bin.slice().buffer as ArrayBuffer;
 }

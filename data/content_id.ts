@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * Equal values give equal text, whatever the order of keys. As RFC 8785 has it, but for lone
- * surrogates, which that refuses: rows of real data sets have them.
+ * Equal values give equal text, regardless of the order of keys. As in RFC 8785, except that it
+ * refuses lone surrogates, which rows of real data sets contain.
  */
 function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(",")}]`;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type DigitsSplit, digitsTables, DigitsTask } from "./digits_task.ts";
 import { roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
-import type { RowTable } from "./sources.ts";
+import type { RowTable } from "./row_table.ts";
 
 const /** @internal */ digitsPreferencesSchema = z.strictObject({
   name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default(
@@ -14,7 +14,7 @@ const /** @internal */ digitsPreferencesSchema = z.strictObject({
   ),
   digits: DigitsTask.shape.digits,
 });
-/** The digits task as preferences: the right answer against a wrong one. */
+/** The digits task as preferences: the right answer versus a wrong one. */
 export type DigitsPreferences = z.infer<typeof digitsPreferencesSchema>;
 /** Schema of {@linkcode DigitsPreferences}. */
 export const DigitsPreferences: typeof digitsPreferencesSchema = digitsPreferencesSchema;
@@ -30,7 +30,7 @@ export function digitsPreferenceTables(
   const { train, eval: held } = digitsTables({ ...split, name: task });
   const worse = (table: RowTable): RowTable => ({
     size: table.size,
-    row: (place) => withMistake(table.row(place), split.seed),
+    rows: async (places) => (await table.rows(places)).map((row) => withMistake(row, split.seed)),
     digest: createHash("sha256").update(JSON.stringify([name, table.digest])).digest("hex"),
   });
   return { train: worse(train), eval: worse(held) };
@@ -65,8 +65,7 @@ const MISTAKES: Record<string, Mistake> = {
 };
 
 /**
- * The row with a wrong answer: which mistake, and where, follows only from the seed and the
- * problem.
+ * The row with a wrong answer. The mistake and its place follow only from the seed and the problem.
  */
 function withMistake(row: Row, seed: number): Row {
   const answer = row.answer!;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { permute, roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
 import { setting } from "./setting.ts";
-import type { RowTable } from "./sources.ts";
+import { computedTable, type RowTable } from "./row_table.ts";
 
 const /** @internal */ digitsTaskSchema = z.strictObject({
   name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe(
@@ -44,20 +44,14 @@ export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTa
     );
   }
   const keys = roundKeys(split.seed, 0);
-  const table = (part: string, { from, size }: { from: number; size: number }): RowTable => ({
-    size,
-    row(place) {
-      if (place < 0 || place >= size) {
-        throw new RangeError(`Cannot read row ${place} because the table has ${size} rows`);
-      }
-      return digitsRow(permute(from + place, { rows: all, keys }), split);
-    },
-    digest: createHash("sha256").update(
-      JSON.stringify([part, split.name, split.digits, split.seed, size]),
-    ).digest(
-      "hex",
-    ),
-  });
+  const table = (part: string, { from, size }: { from: number; size: number }): RowTable => {
+    const named = JSON.stringify([part, split.name, split.digits, split.seed, size]);
+    return computedTable({
+      size,
+      digest: createHash("sha256").update(named).digest("hex"),
+      row: (place) => digitsRow(permute(from + place, { rows: all, keys }), split),
+    });
+  };
   return {
     train: table("train", { from: split.eval_problems, size: all - split.eval_problems }),
     eval: table("eval", { from: 0, size: split.eval_problems }),

@@ -1,5 +1,8 @@
-/** Where a broken row is. `field` is a path inside the row, `line` counts from 1. */
-export type DataPlace = { file: string; line?: number; field?: string };
+/**
+ * Where a broken row is. `field` is a path inside the row. `line` counts from 1; files without
+ * lines count their rows instead, as `row`, from 1.
+ */
+export type DataPlace = { file: string; line?: number; row?: number; field?: string };
 
 /**
  * A data source that cannot be used: a broken row, a missing file, a duplicate id. Never retried:
@@ -16,9 +19,10 @@ export class DataError extends Error {
   /** Where it is. */
   readonly facts: DataPlace;
 
-  /** Its message is `file:line field: problem`. */
+  /** Its message is `file:line field: problem`, or `file row N field: problem`. */
   constructor(problem: string, place: DataPlace) {
-    const line = place.line === undefined ? "" : `:${place.line}`;
+    const row = place.row === undefined ? "" : ` row ${place.row}`;
+    const line = place.line === undefined ? row : `:${place.line}`;
     super(`${place.file}${line}${place.field ? ` ${place.field}` : ""}: ${problem}`);
     this.name = "DataError";
     this.facts = place;

@@ -1,26 +1,25 @@
 import { createHash } from "node:crypto";
-import { DataError } from "./errors.ts";
+import { DataError, type DataPlace } from "./errors.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 10;
 
+/**
+ * One line of a file: its number from 1, its first byte in the file, and its bytes, which are valid
+ * until the next line is read.
+ */
+type ByteLine = { line: number; start: number; bytes: Uint8Array };
 type Line = { line: number; value: Record<string, unknown> };
 
 /**
- * Reads a JSONL file line by line: memory is one line, not the file. `onLine` sees the bytes of
- * every line read, in order.
+ * Reads a JSONL file line by line: memory is one line, not the file.
  * @throws {DataError} With file and line, if a line is not UTF-8, not JSON or not an object.
  */
-export async function* readJsonLines(
-  file: string,
-  onLine?: (bytes: Uint8Array) => void,
-): AsyncGenerator<Line> {
-  let line = 0;
-  for await (const bytes of byteLines(file)) {
-    line++;
-    onLine?.(bytes);
-    const text = decode(bytes, { file, line }).trim();
-    if (text !== "") yield { line, value: parse(text, { file, line }) };
+export async function* readJsonLines(file: string): AsyncGenerator<Line> {
+  for await (const { line, bytes } of byteLines(file)) {
+    const value = parseLine(bytes, { file, line });
+    if (value !== null) yield { line, value };
   }
 }
 
@@ -29,48 +28,80 @@ export async function* readJsonLines(
  * file.
  */
 export async function digestFile(file: string): Promise<{ sha256: string; bytes: number }> {
+  await readable(file);
   const hash = createHash("sha256");
   let bytes = 0;
-  for await (const chunk of (await open(file)).readable) {
+  for await (const chunk of chunksOf(file)) {
     hash.update(chunk);
     bytes += chunk.length;
   }
   return { sha256: hash.digest("hex"), bytes };
 }
 
-async function open(file: string): Promise<Deno.FsFile> {
+/**
+ * The bytes of a file, all through one buffer: a chunk is gone when the next is read. A stream's
+ * buffers are garbage that piles up faster than it is collected.
+ */
+async function* chunksOf(file: string): AsyncGenerator<Uint8Array> {
+  using open = await Deno.open(file);
+  const buffer = new Uint8Array(CHUNK_BYTES);
+  for (let read = await open.read(buffer); read !== null; read = await open.read(buffer)) {
+    yield buffer.subarray(0, read);
+  }
+}
+
+async function readable(file: string): Promise<void> {
   try {
-    if ((await Deno.stat(file)).isFile) return await Deno.open(file);
+    if ((await Deno.stat(file)).isFile) return;
   } catch (error) {
     const why = error instanceof Deno.errors.NotFound ? "there is no such file" : String(error);
     throw new DataError(`Cannot read it: ${why}`, { file });
   }
-  throw new DataError("Cannot read it: it is a directory; name a JSONL file", { file });
+  throw new DataError("Cannot read it: it is a directory; name a file", { file });
 }
 
-async function* byteLines(file: string): AsyncGenerator<Uint8Array> {
+/**
+ * The lines of a file without their newlines, blank ones too. `named`: what errors call the file.
+ * @throws {DataError} If a line is too long.
+ */
+export async function* byteLines(
+  file: string,
+  { named = file }: { named?: string } = {},
+): AsyncGenerator<ByteLine> {
+  await readable(file);
+  yield* linesOf(chunksOf(file), named);
+}
+
+/** The lines of a file's bytes, which errors call `named`. */
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  named: string,
+): AsyncGenerator<ByteLine> {
   let parts: Uint8Array[] = [];
   let held = 0;
   let line = 1;
-  for await (const chunk of (await open(file)).readable) {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      yield join([...parts, chunk.subarray(start, end)]);
+  let start = 0;
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      const bytes = join([...parts, chunk.subarray(from, end)]);
+      yield { line, start, bytes };
       line++;
+      start += bytes.length + 1;
       parts = [];
       held = 0;
-      start = end + 1;
+      from = end + 1;
     }
-    parts.push(chunk.slice(start));
-    held += chunk.length - start;
+    parts.push(chunk.slice(from));
+    held += chunk.length - from;
     if (held > LINE_BYTES_MAX) {
       throw new DataError(`the line has more than ${LINE_BYTES_MAX} bytes; is this JSONL?`, {
-        file,
+        file: named,
         line,
       });
     }
   }
-  if (held > 0) yield join(parts);
+  if (held > 0) yield { line, start, bytes: join(parts) };
 }
 
 function join(parts: Uint8Array[]): Uint8Array {
@@ -84,16 +115,34 @@ function join(parts: Uint8Array[]): Uint8Array {
   return whole;
 }
 
-function decode(bytes: Uint8Array, place: { file: string; line: number }): string {
+/**
+ * The object of a line; null if the line is blank.
+ * @throws {DataError} If it is not UTF-8, not JSON or not an object.
+ */
+export function parseLine(bytes: Uint8Array, place: DataPlace): Record<string, unknown> | null {
+  const text = decode(bytes, place).trim();
+  return text === "" ? null : parse(text, place);
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+function decode(bytes: Uint8Array, place: DataPlace): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return UTF8.decode(bytes);
   } catch {
     throw new DataError("the line is not UTF-8 text; save the file as UTF-8", place);
   }
 }
 
-function parse(text: string, place: { file: string; line: number }): Record<string, unknown> {
+function parse(text: string, place: DataPlace): Record<string, unknown> {
   let value: unknown;
+  if (text.startsWith("[")) {
+    throw new DataError(
+      "the line begins a JSON array; write each of its objects on a separate line, as " +
+        "`jq -c '.[]'` does",
+      place,
+    );
+  }
   try {
     value = JSON.parse(text);
   } catch (error) {

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
 /**
- * What the absence of a field means in every record that was ever written: fixed permanently,
- * whatever a setting's default is today.
+ * What the absence of a field means in every record ever written: fixed permanently, regardless of
+ * a setting's default today.
  */
 const firstValues = z.registry<{ first: unknown }>();
 
@@ -28,7 +28,7 @@ export function leftOut<Type extends z.ZodType>(
 }
 
 /**
- * `value` as it is recorded: without fields that have their first value. Parsing with `schema`
+ * `value` as it is recorded: without fields that have their original value. Parsing with `schema`
  * restores them.
  */
 export function recorded<Type extends z.ZodType>(

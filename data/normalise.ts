@@ -9,8 +9,10 @@ import {
   readChat,
   readCompletion,
   readPrompt,
+  readResponsesInput,
   RowProblem,
 } from "./row_fields.ts";
+import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
@@ -19,18 +21,19 @@ const FINAL_MARK = "####";
 
 /**
  * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
- * else the first match of configured `fields`; chat `messages` (a last assistant turn is the
- * completion); `prompt` with `completion` or `answer`; `question` or `problem` with `answer`
- * (GSM8K: `#### N` ends the answer, N is the reference and the whole text the completion). verl's
- * `reward_model.ground_truth` is also an answer.
+ * else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
+ * a last assistant turn is the completion. If `#### N` ends an answer (GSM8K), N is the reference
+ * and the whole text the completion. verl's `reward_model.ground_truth` is also an answer.
  * @throws {RowProblem} If the row has no such shape.
  */
 export function normalise(
   columns: Columns,
   source: Omit<SourceConfig, "path">,
-  { preference = false }: { preference?: boolean } = {},
+  { preference = false, found }: { preference?: boolean; found?: FoundShape } = {},
 ): Row {
-  const shape = preference ? readPreference(columns, source.fields) : ofRow(columns, source.fields);
+  const shape = preference
+    ? readPreference(columns, source.fields)
+    : ofRow(columns, source.fields, found);
   const id = rowId(columns, source.fields.id);
   return {
     row_id: source.name === undefined ? id : `${source.name}/${id}`,
@@ -40,9 +43,13 @@ export function normalise(
   };
 }
 
-function ofRow(columns: Columns, fields: SourceConfig["fields"]): Shape {
-  const isChat = fields.prompt === undefined && columns.messages !== undefined;
-  return isChat ? ofMessages(columns.messages) : ofPrompt(columns, fields);
+/** `found`: the row's shape, if it is known. Of a preference, only the prompt is read here. */
+function ofRow(columns: Columns, fields: SourceConfig["fields"], found?: FoundShape): Shape {
+  const known = found?.preference || fields.chosen !== undefined ? undefined : found;
+  const { keys } = known ?? shapeOf(columns, fields, { preference: false });
+  return keys.messages === undefined
+    ? ofPrompt(columns, { keys, fields })
+    : ofMessages(columns.messages);
 }
 
 function ofMessages(value: unknown): Shape {
@@ -50,15 +57,17 @@ function ofMessages(value: unknown): Shape {
   const last = messages.at(-1)!;
   if (last.role !== "assistant") return { prompt: messages };
   if (messages.length === 1) {
-    throw new RowProblem("messages", "the only message is the assistant's: nothing is asked");
+    throw new RowProblem("messages", "the only message is the assistant's: there is no prompt");
   }
   return { prompt: messages.slice(0, -1), completion: last.content };
 }
 
-function ofPrompt(columns: Columns, fields: SourceConfig["fields"]): Shape {
-  const key = fields.prompt ??
-    ["prompt", "question", "problem"].find((name) => columns[name] !== undefined);
-  if (key === undefined || read(columns, key) === undefined) {
+type Named = { keys: ShapeKeys; fields: SourceConfig["fields"] };
+
+function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
+  const key = fields.prompt ?? keys.prompt;
+  const value = key === undefined ? undefined : read(columns, key);
+  if (key === undefined || value === undefined || value === null) {
     const wanted = key === undefined ? "'prompt', 'messages' or 'question'" : `'${key}'`;
     throw new RowProblem(
       key,
@@ -67,12 +76,16 @@ function ofPrompt(columns: Columns, fields: SourceConfig["fields"]): Shape {
       }); name the field with \`fields: { prompt: NAME }\``,
     );
   }
-  const prompt = readPrompt(key, read(columns, key));
-  const answerKey = fields.answer ??
-    (columns.answer === undefined ? "reward_model.ground_truth" : "answer");
+  const prompt = keys.instructions === undefined
+    ? readPrompt(key, value)
+    : readResponsesInput(key, value, read(columns, keys.instructions));
+  const answerKey = fields.answer ?? keys.answer ??
+    (columns.answer === undefined || columns.answer === null
+      ? "reward_model.ground_truth"
+      : "answer");
   const answerText = readAnswer(answerKey, read(columns, answerKey));
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
-  const completionKey = fields.completion ?? "completion";
+  const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
   return {
     prompt,

@@ -1,5 +1,6 @@
+import { seedOfSource } from "./mixture.ts";
 import type { Draw } from "./prompt.ts";
-import type { RowTable } from "./sources.ts";
+import { type RowTable, sourceSizes } from "./row_table.ts";
 
 type Order = { seed: number; rows: number };
 
@@ -14,24 +15,48 @@ const HALF_BITS_MIN = 6;
  */
 export function placeOfDraw(draw: number, { seed, rows }: Order): { place: number; epoch: number } {
   if (!Number.isSafeInteger(draw) || draw < 0) {
-    throw new RangeError(`Cannot draw because draw number ${draw} is not one`);
+    throw new RangeError(`Cannot draw because ${draw} is not a draw number`);
   }
   if (!Number.isSafeInteger(rows) || rows < 1) {
-    throw new RangeError(`Cannot draw from ${rows} rows: give at least one`);
+    throw new RangeError(`Cannot draw from ${rows} rows: at least one is needed`);
   }
   const epoch = Math.floor(draw / rows);
   return { place: permute(draw % rows, { rows, keys: roundKeys(seed, epoch) }), epoch };
 }
 
 /** The draws [from, from + count) of a table. */
-export function drawRows(
+export async function drawRows(
   table: RowTable,
   { seed, from, count }: { seed: number; from: number; count: number },
-): Draw[] {
-  return Array.from({ length: count }, (_, i) => {
-    const { place } = placeOfDraw(from + i, { seed, rows: table.size });
-    return { draw: from + i, row: table.row(place) };
+): Promise<Draw[]> {
+  const places = Array.from(
+    { length: count },
+    (_, i) => placeOfDraw(from + i, { seed, rows: table.size }).place,
+  );
+  const rows = await table.rows(places);
+  return rows.map((row, i) => ({ draw: from + i, row }));
+}
+
+/**
+ * Which source each of some draws reads. `drawn`: how many draws of each source came before them.
+ */
+export type Picks = { sources: number[]; drawn: number[] };
+
+/** The draws from `from` on of a mixture: every source has its own order, epoch by epoch. */
+export async function drawMixed(
+  table: RowTable,
+  { sources, drawn }: Picks,
+  { seed, from }: { seed: number; from: number },
+): Promise<Draw[]> {
+  const sizes = sourceSizes(table);
+  const begins = sizes.map((_, i) => sizes.slice(0, i).reduce((sum, size) => sum + size, 0));
+  const next = [...drawn];
+  const places = sources.map((source) => {
+    const order = { seed: seedOfSource(seed, source), rows: sizes[source]! };
+    return begins[source]! + placeOfDraw(next[source]!++, order).place;
   });
+  const rows = await table.rows(places);
+  return rows.map((row, i) => ({ draw: from + i, row }));
 }
 
 /**

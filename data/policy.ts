@@ -10,7 +10,7 @@ const LoraShape = z.strictObject({
   dropout: z.number(),
   targets: z.union([z.string(), z.array(z.string())]),
   quantize: z.string().nullable(),
-  seed: z.int().describe("Of the matrices that do not begin as zero."),
+  seed: z.int().describe("Seed of the matrices that do not start at zero."),
 });
 type LoraShape = z.infer<typeof LoraShape>;
 
@@ -49,7 +49,7 @@ export const Numerics = z.strictObject({
 });
 export type Numerics = z.infer<typeof Numerics>;
 
-/** For a model with padded rows and no vocabulary to cut, trained whole and without dropout. */
+/** For a model with padded rows and no vocabulary to chunk, fully trained and without dropout. */
 export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & {
   lora: null;
 } = Numerics
@@ -92,7 +92,7 @@ const /** @internal */ optimizerSchema = z.strictObject({
     {
       fork: {
         fixed: "round_1",
-        why: "turning it on or off changes what the optimizer's state is made of",
+        why: "turning it on or off changes the layout of the optimizer's state",
         on_or_off: true,
       },
     },
@@ -108,8 +108,8 @@ export type Optimizer = z.infer<typeof optimizerSchema>;
 export const Optimizer: typeof optimizerSchema = optimizerSchema;
 
 /**
- * A model's head, if not a vocabulary. `value`: V after each token; `score`: one number for the
- * sequence.
+ * A model's head, if it is not a vocabulary. `value`: V after each token; `score`: one number for
+ * the sequence.
  */
 export const ModelHead = z.enum(["value", "score"]);
 export type ModelHead = z.infer<typeof ModelHead>;
@@ -126,7 +126,7 @@ export const VersionRecord = z.discriminatedUnion("kind", [
     optimizer: Optimizer,
     head: leftOut(ModelHead.nullable(), null),
     lora: leftOut(LoraShape.nullable(), null).describe(
-      "What is trained in place of the weights of model_digest.",
+      "The adapter that is trained instead of the weights of model_digest.",
     ),
   }),
   z.strictObject({
@@ -151,7 +151,7 @@ const /** @internal */ policySchema = z.strictObject({
   number: z.int().nonnegative().describe("Trained batches since the base."),
   model_path: z.string().describe("The base model's directory: architecture and tokenizer."),
 });
-/** A policy as it travels between stages. */
+/** A policy as it is passed between stages. */
 export type Policy = z.infer<typeof policySchema>;
 /** Schema of {@linkcode Policy}. */
 export const Policy: typeof policySchema = policySchema;

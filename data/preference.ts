@@ -19,7 +19,7 @@ const /** @internal */ preferencePairSchema = z.strictObject({
   rejected: Prompt,
   margin: z.number().default(0),
 });
-/** Two completions of one prompt, of which the first is preferred. */
+/** Two completions of one prompt; the first is preferred. */
 export type PreferencePair = z.infer<typeof preferencePairSchema>;
 /** Schema of {@linkcode PreferencePair}. */
 export const PreferencePair: typeof preferencePairSchema = preferencePairSchema;
@@ -44,8 +44,8 @@ export function isPreference(columns: Columns): boolean {
 
 /**
  * A preference row: `prompt`, `chosen`, `rejected`, each text or messages, and an optional number
- * `margin`. Without a prompt, or with one that is text beside two whole conversations, the prompt
- * is what both sides start with, as TRL reads it.
+ * `margin`. Without a prompt, or with a text prompt next to two complete conversations, the prompt
+ * is the common beginning of both sides, as in TRL.
  * @throws {RowProblem} If the row is not a preference, or prefers nothing.
  */
 export function readPreference(
@@ -102,16 +102,16 @@ function isConversation(side: Prompt): side is Message[] {
   return typeof side !== "string" && side[0]!.role !== "assistant";
 }
 
-/** A completion answers the prompt, so if it is messages, the first is the assistant's. */
+/** A completion answers the prompt, so if it consists of messages, the first is the assistant's. */
 function answering(side: Prompt, key: string): Prompt {
   if (typeof side === "string") return side;
   const { role } = side[0]!;
   if (role === "assistant") return asCompletion(side);
   throw new RowProblem(
     `${key}.0.role`,
-    `after the prompt the assistant answers, but this message is of '${role}'; where both ` +
+    `the message after the prompt must be the assistant's, but it is of '${role}'; if both ` +
       "sides repeat the prompt, leave " +
-      "`prompt` out: it is then read from what they share",
+      "`prompt` out: it is then their common beginning",
   );
 }
 
@@ -126,7 +126,7 @@ function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prom
     if (end === 0) {
       throw new RowProblem(
         "prompt",
-        `missing, and ${places} begin with different texts; add the prompt`,
+        `missing, and ${places} start with different texts; add the prompt`,
       );
     }
     return {
@@ -138,7 +138,7 @@ function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prom
   if (typeof chosen === "string" || typeof rejected === "string") {
     throw new RowProblem(
       "prompt",
-      `missing, and of ${places} one is text and one is messages; add the prompt`,
+      `missing, and one of ${places} is text and the other is messages; add the prompt`,
     );
   }
   const end = commonLength(
@@ -149,7 +149,7 @@ function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prom
   if (end === 0) {
     throw new RowProblem(
       "prompt",
-      `missing, and ${places} begin with different messages; add the prompt`,
+      `missing, and ${places} start with different messages; add the prompt`,
     );
   }
   return { prompt: chosen.slice(0, end), chosen: chosen.slice(end), rejected: rejected.slice(end) };
@@ -174,6 +174,6 @@ function readMargin(columns: Columns, key: string): number | undefined {
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw new RowProblem(
     key,
-    `expected a number, got ${kind(value)}; leave it out where there is none`,
+    `expected a number, got ${kind(value)}; leave it out if there is none`,
   );
 }

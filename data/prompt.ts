@@ -23,10 +23,10 @@ const /** @internal */ rowSchema = z.strictObject({
     "The completion of a supervised row; absent in prompt-only rows.",
   ),
   rejected: Prompt.optional().describe(
-    "Of a preference: the worse completion; `completion` is the better one.",
+    "The worse completion of a preference; `completion` is the better one.",
   ),
   margin: z.number().optional().describe(
-    "For a preference: by how much the better one should lead.",
+    "By how much the better completion of a preference should lead.",
   ),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
@@ -50,7 +50,8 @@ const /** @internal */ drawSchema = z.strictObject({
   ),
 });
 /**
- * One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival.
+ * One draw: a prompt's position in the run's stream. Randomness is keyed by `draw`, never by
+ * arrival.
  */
 export type Draw = z.infer<typeof drawSchema>;
 /** Schema of {@linkcode Draw}. */

@@ -6,9 +6,9 @@ const scalar = z.union([z.number(), z.string(), z.boolean(), z.null()]);
 /** Settings of a file's `Config`, by name. */
 export const PythonSettings = z.record(z.string(), z.union([scalar, z.array(scalar)]));
 
-/** An algorithm's file as it is recorded: whole, so that later edits do not affect the run. */
+/** An algorithm's file as recorded: its whole text, so later edits do not affect the run. */
 export const PythonSource = z.strictObject({
-  file: z.string().describe("Its name in errors."),
+  file: z.string().describe("Its name in error messages."),
   source: z.string().describe("Its text."),
   settings: PythonSettings,
 });
@@ -18,7 +18,7 @@ export type PythonSource = z.infer<typeof PythonSource>;
 export const PythonLoss = z.strictObject({
   version: z.literal(1),
   python: PythonSource.extend({
-    part: z.enum(["loss", "value_loss"]).describe("The function of the file."),
+    part: z.enum(["loss", "value_loss"]).describe("The file's function that the loss calls."),
   }),
 });
 export type PythonLoss = z.infer<typeof PythonLoss>;

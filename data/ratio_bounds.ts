@@ -4,7 +4,7 @@ const /** @internal */ ratioBoundsSchema = z.strictObject({
   low: z.number().nullable().describe("null: no lower bound."),
   high: z.number().nullable().describe("null: no upper bound."),
   ratio: z.enum(["token", "sequence", "sequence_mean"]).describe(
-    "Of a token; of a whole completion, the product over its tokens; or that product's " +
+    "The ratio of a token; of a whole completion, the product over its tokens; or that product's " +
       "geometric mean.",
   ),
 });

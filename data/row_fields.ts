@@ -15,9 +15,9 @@ export type Columns = Record<string, unknown>;
 // chat template.
 const ChatMessages = z.array(z.object({ role: z.string(), content: z.string() })).min(1);
 
-/** The value of a field; `a.b` reads a nested one. */
+/** The value of a field; `a.b` reads a nested field. */
 export function read(columns: Columns, path: string): unknown {
-  if (columns[path] !== undefined) return columns[path];
+  if (columns[path] !== undefined || !path.includes(".")) return columns[path];
   return path.split(".").reduce<unknown>(
     (part, key) => (part as Columns | null | undefined)?.[key],
     columns,
@@ -62,18 +62,51 @@ export function readChat(field: string, value: unknown): Message[] {
   );
 }
 
+const TextParts = z.array(z.object({ type: z.string(), text: z.string() }));
+
+/**
+ * The `input` of an OpenAI Responses request, as NeMo-Gym's rows have it: text, or messages whose
+ * content is text or a list of parts with text. `instructions` are the system's message.
+ */
+export function readResponsesInput(field: string, value: unknown, instructions: unknown): Prompt {
+  const prompt = readPrompt(
+    field,
+    !Array.isArray(value) ? value : value.map((message: unknown) => {
+      const parts = TextParts.safeParse((message as Columns | null)?.content);
+      if (!parts.success) return message;
+      return Object.assign({}, message, { content: parts.data.map(({ text }) => text).join("") });
+    }),
+  );
+  if (typeof instructions !== "string" || instructions === "") return prompt;
+  const messages = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+  return [{ role: "system", content: instructions }, ...messages];
+}
+
 /** A value's type, as errors name it. */
 export function kind(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
+  if (isImage(value)) return "an image (only text can be used: remove the row)";
+  if (Array.isArray(value)) {
+    const images = value.some(isImage);
+    return images ? "a list with an image (only text can be used: remove the row)" : "a list";
+  }
   if (typeof value === "object") return "an object";
   return typeof value === "string"
     ? `the text ${JSON.stringify(value.slice(0, 40))}`
     : `${typeof value} ${value}`;
 }
 
-/** The fields of a row, for an error. */
+/** An image as `datasets` keeps it in Parquet, or as a part of a message. */
+function isImage(value: unknown): boolean {
+  if (value === null || typeof value !== "object") return false;
+  const { type, bytes, base64, image_url } = value as Columns;
+  return (typeof type === "string" && /image/.test(type)) || image_url !== undefined ||
+    base64 !== undefined || (typeof bytes === "object" && bytes !== null);
+}
+
+/** The fields of a row that are not null, for an error. */
 export function fieldsOf(columns: Columns): string {
-  return Object.keys(columns).map((name) => `'${name}'`).join(", ") || "no field";
+  const names = Object.keys(columns).filter((name) => columns[name] !== null);
+  return names.map((name) => `'${name}'`).join(", ") || "no field";
 }

@@ -2,10 +2,10 @@ import { z } from "zod";
 
 /**
  * What a fork may do with a setting. `free`: anything. `rounds`: raise it, or lower it to the
- * rounds that there are. Else the prefix fixes it, from a moment on, for the reason `why`:
+ * rounds that exist. Otherwise the prefix fixes it, from some point on, for the reason `why`:
  * - `start`: in every fork.
- * - `round_1`: once the prefix has a round; of the block's `loop`, if it has one.
- * - `rows`: once rows were trained on, those of a warm-up too.
+ * - `round_1`: once the prefix has a round (of the block's `loop`, if it has one).
+ * - `rows`: once rows were trained on, including a warm-up's.
  * - `after_warmup`: in every fork at a round after the warm-up.
  *
  * `on_or_off`: only a change between 0 and another value is refused.
@@ -16,16 +16,16 @@ export type InFork =
   | { fixed: "start" | "round_1" | "rows" | "after_warmup"; why: string; on_or_off?: true };
 
 /**
- * What `resume RUN a.b=c` may do. `refused`: results follow from the setting. `replan`: they follow
- * from it to rounding, and the change is recorded. The others change no result. `workers`: only
- * worker processes get the new value, and the graph keeps the old one, so that a round is cut as
- * before. `stages`: a stage's input has it too, and what was recorded with the old value stands.
+ * What `resume RUN a.b=c` may do. `refused`: results depend on the setting. `replan`: they depend
+ * on it up to rounding, and the change is recorded. The others change no result. `workers`: only
+ * worker processes get the new value, and the graph keeps the old one, so a round is split as
+ * before. `stages`: a stage's input also has it, and records made with the old value stay valid.
  */
 type InResume = "refused" | "replan" | "workers" | "stages";
 
-/** All that is known of a setting besides its type, its default and its description. */
+/** All facts about a setting besides its type, its default and its description. */
 export type SettingFacts = {
-  /** Of its number: `s`, `GiB`, `tokens`, `rounds`. Never its block's. */
+  /** The unit of its number: `s`, `GiB`, `tokens`, `rounds`. Not inherited from its block. */
   unit?: string;
   /**
    * Whether the recorded numerics of a version have it: the bits of an optimizer step depend on it.
@@ -37,18 +37,18 @@ export type SettingFacts = {
   since: string;
   /** The loop whose rounds read it; without one, all. */
   loop?: string;
-  /** Whether it says which rows there are: a fork that changes it reads them again. */
+  /** Whether it decides which rows exist: a fork that changes it reads them again. */
   rows?: true;
   /**
-   * What it means in a run that was recorded before it existed, where that differs from today's
-   * default. Never its block's. A recorded configuration without the field is read with this value,
-   * so that an old run keeps its meaning.
+   * What it means in a run recorded before it existed, if that differs from today's default. Not
+   * inherited from its block. A recorded configuration without the field is read with this value,
+   * so an old run keeps its meaning.
    */
   before?: { value: unknown };
 };
 
 /**
- * The facts of every setting, declared where the setting is. A block's hold for all that is in it,
+ * The facts of every setting, declared with the setting. A block's facts apply to everything in it,
  * unless a setting says otherwise:
  *
  * ```ts
@@ -59,7 +59,7 @@ export const setting: z.core.$ZodRegistry<Partial<SettingFacts>> = z.registry<
   Partial<SettingFacts>
 >();
 
-/** What is said of a schema itself, or of what its default or its null wraps. */
+/** The facts of a schema itself, or of the schema that its default or its null wraps. */
 export function saidOf(schema: z.ZodType): Partial<SettingFacts> {
   const own = setting.get(schema); // Unlike `has`, it sees what was registered before `describe`.
   const wraps = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault ||
@@ -67,7 +67,7 @@ export function saidOf(schema: z.ZodType): Partial<SettingFacts> {
   return wraps ? { ...saidOf(schema.unwrap() as z.ZodType), ...own } : { ...own };
 }
 
-/** The facts of what is inside a block of which these are known. */
+/** The facts of the fields in a block with these facts. */
 export function inside(
   { unit: _, before: __, ...block }: Partial<SettingFacts>,
   schema: z.ZodType,

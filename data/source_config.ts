@@ -1,14 +1,33 @@
 import { z } from "zod";
-import { setting } from "./setting.ts";
+import { Weight } from "./mixture.ts";
+import { setting, type SettingFacts } from "./setting.ts";
+
+/** The facts of every block that says what rows there are. */
+export const ROW_FACTS: SettingFacts = {
+  numerics: false,
+  fork: {
+    fixed: "round_1",
+    why: "the draws of the prefix came from it, and the next draws continue there",
+  },
+  resume: "refused",
+  since: "0.1.0",
+  rows: true,
+};
 
 const /** @internal */ sourceConfigSchema = z.strictObject({
-  path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
+  path: z.string().min(1).describe(
+    "A file of rows (.jsonl, .csv, .parquet, also .jsonl.gz, .csv.zst, ...), a directory of such " +
+      "files, or a pattern such as data/train-*.parquet.",
+  ),
+  format: z.enum(["json_lines", "csv", "parquet"]).optional().describe(
+    "What the files are; absent: their names say it.",
+  ).register(setting, ROW_FACTS),
   name: z.string().min(1).optional().describe(
-    "Put before every row id (`name/id`), for files whose ids would collide; of an " +
+    "Prefix of every row id (`name/id`), for files whose ids would collide; for an " +
       "evaluation file also what its results are " +
       "called.",
   ),
-  limit: z.int().positive().optional().describe("Read only the first rows of the file.").register(
+  limit: z.int().positive().optional().describe("Read only the first rows.").register(
     setting,
     { unit: "rows" },
   ),
@@ -41,9 +60,20 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
     ),
   }).prefault({}).describe("Field names of rows in a custom shape."),
 });
-/** One file of rows, and how its rows are read. */
+/** Files of rows, and how their rows are read. */
 export type SourceConfig = z.infer<typeof sourceConfigSchema>;
 /** Schema of {@linkcode SourceConfig}. */
 export const SourceConfig: typeof sourceConfigSchema = sourceConfigSchema;
-/** As people write it: without defaults. */
+const /** @internal */ trainingSourceSchema = sourceConfigSchema.extend({
+  weight: Weight.optional().describe(
+    "The source's share of the draws, relative to the others': a number, or points " +
+      "[[round, weight], ...] with straight lines between them. Absent: the rows of all " +
+      "sources are shuffled together.",
+  ).register(setting, ROW_FACTS),
+});
+/** A source to train on, and its share of a mixture. */
+export type TrainingSource = z.infer<typeof trainingSourceSchema>;
+/** Schema of {@linkcode TrainingSource}. */
+export const TrainingSource: typeof trainingSourceSchema = trainingSourceSchema;
+/** As users write it: without defaults. */
 export type SourceInput = z.input<typeof SourceConfig>;

@@ -1,143 +1,133 @@
 import { createHash } from "node:crypto";
+import type { IndexedFile } from "./row_index.ts";
 import { DataError } from "./errors.ts";
-import { readJsonLines } from "./json_lines.ts";
-import { normalise } from "./normalise.ts";
-import type { Row } from "./prompt.ts";
-import { kind, RowProblem } from "./row_fields.ts";
+import { FileTable, stateOf } from "./file_table.ts";
+import { indexRows, lineFiles, type ReadFile } from "./index_rows.ts";
+import { digestFile } from "./json_lines.ts";
+import { RowCache } from "./row_cache.ts";
+import { readIndex } from "./row_index.ts";
+import { ROW_SHAPES } from "./row_shapes.ts";
+import type { RowTable } from "./row_table.ts";
+import type { RowNeeds } from "./source_row.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
+import { sourceFiles } from "./source_files.ts";
+import { unpackedPath } from "./unpacked_file.ts";
 
-/**
- * Rows that are read by place, and a digest of their content. Files and generated tasks look the
- * same.
- */
-export type RowTable = {
-  readonly size: number;
-  row(place: number): Row;
-  /** sha256 hex: changes when a file, or how it is read, changes. */
-  readonly digest: string;
-};
-
-/** How a source is read. */
+/** How sources are read. */
 export type ReadOptions = {
+  /** The home: what is derived from the files is kept in its `cache/rows`. */
+  home: string;
   /**
    * What every row must have besides a prompt; `preference`: two completions, one of them better.
    */
-  needs?: "completion" | "answer" | "preference";
-  /** Sees the bytes of every line read, in order. */
-  onLine?: (bytes: Uint8Array) => void;
+  needs?: RowNeeds;
+  /** Learns that something derived was damaged and is made again. */
+  say?: (text: string) => void;
 };
 
-/**
- * Streams the normalised rows of one file with their line numbers. @throws {DataError} At the first
- * broken row.
- */
-async function* readRows(
-  input: SourceInput,
-  options: ReadOptions = {},
-): AsyncGenerator<{ line: number; row: Row }> {
-  const source = SourceConfig.parse(input);
-  let count = 0;
-  for await (const { line, value } of readJsonLines(source.path, options.onLine)) {
-    yield { line, row: checked(value, { source, line, needs: options.needs }) };
-    count++;
-    if (count === source.limit) return;
-  }
-}
+/** What a source turned out to contain: one entry per file. */
+export type SourceSummary = {
+  /** The file. */
+  path: string;
+  /** How it is read. */
+  format: "json_lines" | "csv" | "parquet";
+  /** How many rows it has, duplicates included. */
+  rows: number;
+  /**
+   * The shapes of its rows, and the fields that tell each. `advice`: what a person should know
+   * before using them as they are; absent if the source says how its fields are read.
+   */
+  shapes: { name: string; rows: number; fields: string[]; advice?: string }[];
+};
 
-function checked(
-  value: Record<string, unknown>,
-  { source, line, needs }: { source: SourceConfig; line: number; needs: ReadOptions["needs"] },
-): Row {
-  try {
-    const row = normalise(value, source, { preference: needs === "preference" });
-    if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
-    const field = source.fields[needs] ?? needs;
-    const fix = needs === "completion"
-      ? "add it, or `messages` that end with the assistant's"
-      : "add it";
-    throw new RowProblem(
-      field,
-      `expected ${needs === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
-    );
-  } catch (error) {
-    if (error instanceof RowProblem) {
-      throw new DataError(error.message, { file: source.path, line, field: error.field });
-    }
-    throw error;
-  }
-}
+/** A table of rows of files, and what each file contains. */
+export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
+
+/** Raise it when the same files give different rows, or an index has a different form. */
+const VERSION = 2;
 
 /**
- * Reads sources into one table, in the order given. Ids are unique over all of them: resume, the
- * ledger and comparison name rows by id.
- * @throws {DataError} At the first broken row, duplicate id, or if no row is left.
+ * Opens sources as one table, in the order given. Every row is checked once: what an index in the
+ * home knows is not read again. Rows are then read from their files by place, so memory does not
+ * grow with them. Ids are unique over all sources: resume, the ledger and comparison name rows by
+ * id.
+ * @throws {DataError} At the first broken row, at a duplicate id, or if no row is left.
  */
 export async function loadRows(
   sources: SourceInput[],
-  options: Pick<ReadOptions, "needs"> = {},
-): Promise<RowTable> {
-  const rows: Row[] = [];
-  const seen = new Map<string, { file: string; line: number }>();
-  const digest = createHash("sha256");
-  for (const input of sources) {
-    const source = SourceConfig.parse(input);
-    const { path: file, ...reading } = source;
-    const onLine = (bytes: Uint8Array) => void digest.update(bytes).update("\n");
-    digest.update(JSON.stringify(reading));
-    for await (const { line, row } of readRows(source, { ...options, onLine })) {
-      const first = seen.get(row.row_id);
-      if (first === undefined) {
-        seen.set(row.row_id, { file, line });
-        rows.push(row);
-      } else if (source.duplicates === "refuse") {
-        throw duplicate(row.row_id, { first, again: { file, line } });
-      }
+  { home, needs, say }: ReadOptions,
+): Promise<LoadedRows> {
+  const cache = new RowCache(home);
+  const files = await filesOf(sources.map((source) => SourceConfig.parse(source)));
+  const key = keyOf(files, needs);
+  const index = cache.indexPath(key);
+  const known = await readIndex(index, key);
+  const whole = known !== null && known !== "damaged" &&
+    await areUnpacked(known.files, files, cache);
+  if (known !== null && !whole) {
+    say?.(`${index} or what belongs to it is damaged: it is made again`);
+  }
+  const indexed = whole ? known : await indexRows(files, { cache, key, needs });
+  const { size, digest } = indexed;
+  const lines = lineFiles(files, indexed.files, { cache, needs });
+  const summaries = files.map((file, i): SourceSummary => {
+    const { rows, shapes } = indexed.files[i]!;
+    const advised = shapes.map((shape) => ({ ...shape, ...adviceOn(shape.name, file.source) }));
+    return { path: file.path, format: file.format.name, rows, shapes: advised };
+  });
+  const kept = sources.map(() => 0);
+  for (const [i, { number }] of files.entries()) kept[number]! += indexed.files[i]!.kept;
+  const table = new FileTable({ size, digest, index, files: lines });
+  return Object.assign(table, { files: summaries, sources: kept });
+}
+
+function adviceOn(shape: string, { fields }: SourceConfig): { advice?: string } {
+  const advice = ROW_SHAPES.find(({ name }) => name === shape)?.advice;
+  return advice === undefined || Object.keys(fields).length > 0 ? {} : { advice };
+}
+
+async function filesOf(sources: SourceConfig[]): Promise<ReadFile[]> {
+  const files: ReadFile[] = [];
+  for (const [number, source] of sources.entries()) {
+    for (const file of await sourceFiles(source)) {
+      // Looked at first: a change while it is read shows when its rows are.
+      const seen = await stateOf(file.path);
+      const { sha256 } = await digestFile(file.path);
+      files.push({ ...file, seen, sha256, source, number });
     }
   }
-  const file = sources.map((source) => source.path).join(", ");
-  if (rows.length === 0) {
-    throw new DataError("there is no row in it; give a file with at least one", { file });
+  return files;
+}
+
+/** What determines an index: the content of the files, in order, and how they are read. */
+function keyOf(files: ReadFile[], needs: RowNeeds | undefined): string {
+  const read = files.map(({ source: { path: _, ...reading }, number, ...file }) => [
+    number,
+    file.format.name,
+    file.compression,
+    file.sha256,
+    reading,
+  ]);
+  return createHash("sha256").update(JSON.stringify([VERSION, needs ?? null, read])).digest("hex");
+}
+
+/** Whether every file that an index needs in the cache is there, byte by byte. */
+async function areUnpacked(
+  known: IndexedFile[],
+  files: ReadFile[],
+  cache: RowCache,
+): Promise<boolean> {
+  if (known.length !== files.length) return false;
+  for (const [i, file] of files.entries()) {
+    const { unpacked } = known[i]!;
+    if (unpacked === null) continue;
+    try {
+      const { sha256, bytes } = await digestFile(unpackedPath(file, file.sha256, cache));
+      if (sha256 !== unpacked.sha256 || bytes !== unpacked.bytes) return false;
+    } catch (error) {
+      if (error instanceof DataError) return false;
+      throw error;
+    }
   }
-  return tableOf(rows, digest.digest("hex"));
-}
-
-/** A table of rows in memory. */
-export function tableOf(rows: readonly Row[], digest: string): RowTable {
-  const row = (place: number) => {
-    const found = rows[place];
-    if (found === undefined) {
-      throw new RangeError(`Cannot read row ${place} because the table has ${rows.length} rows`);
-    }
-    return found;
-  };
-  return { size: rows.length, row, digest };
-}
-
-/**
- * A table without the rows at `places`, which are in order. Its digest is that of the whole, which
- * determines what is left out.
- */
-export function withoutRows(table: RowTable, places: readonly number[]): RowTable {
-  const left = new Set(places);
-  const kept = Uint32Array.from(
-    Array.from({ length: table.size }, (_, place) => place).filter((at) => !left.has(at)),
-  );
-  const row = (place: number) => {
-    const at = kept[place];
-    if (at === undefined) {
-      throw new RangeError(`Cannot read row ${place} because the table has ${kept.length} rows`);
-    }
-    return table.row(at);
-  };
-  return { size: kept.length, row, digest: table.digest };
-}
-
-type Place = { file: string; line: number };
-
-function duplicate(id: string, { first, again }: { first: Place; again: Place }): DataError {
-  const where = first.file === again.file ? `line ${first.line}` : `${first.file}:${first.line}`;
-  const fix = first.file === again.file
-    ? "remove one, or set `duplicates: skip`"
-    : "give each file a `name`, which is put before its ids, or set `duplicates: skip`";
-  return new DataError(`the row id '${id}' is that of ${where} already; ${fix}`, again);
+  return true;
 }

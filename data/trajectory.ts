@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { leftOut } from "./left_out.ts";
 import { setting } from "./setting.ts";
 
 const /** @internal */ stopReasonSchema = z.enum([
@@ -24,6 +25,8 @@ export type VersionSpan = z.infer<typeof versionSpanSchema>;
 /** Schema of {@linkcode VersionSpan}. */
 export const VersionSpan: typeof versionSpanSchema = versionSpanSchema;
 
+const ADDED = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" } as const;
+
 const /** @internal */ samplingSchema = z.strictObject({
   temperature: z.number().nonnegative().default(1).describe(
     "Logits are divided by it; 0 is greedy.",
@@ -34,6 +37,13 @@ const /** @internal */ samplingSchema = z.strictObject({
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary.").register(setting, {
     unit: "tokens",
   }),
+  min_p: leftOut(z.number().min(0).max(1), 0).describe(
+    "Sample only from tokens at least this share as likely as the likeliest; 0: from all.",
+  ).register(setting, { ...ADDED, unit: "fraction" }),
+  repetition_penalty: leftOut(z.number().positive(), 1).describe(
+    "Divides the positive logits of tokens that the prompt or the completion has, and multiplies " +
+      "their negative ones; 1: changes nothing.",
+  ).register(setting, ADDED),
   tokens_max: z.int().positive().default(128).describe("Maximum tokens per completion.").register(
     setting,
     { unit: "tokens" },
@@ -41,11 +51,19 @@ const /** @internal */ samplingSchema = z.strictObject({
   stop: z.array(z.string()).default([]).describe(
     "Strings that end a completion, in addition to the end-of-sequence token.",
   ),
+  stop_token_ids: leftOut(z.array(z.int().nonnegative()), []).describe(
+    "Tokens that end a completion, in addition to the end-of-sequence token.",
+  ).register(setting, ADDED),
+  ignore_eos: leftOut(z.boolean(), false).describe(
+    "Sample on after the end-of-sequence token: only `stop`, stop_token_ids and tokens_max end a " +
+      "completion. For benchmarks of one length.",
+  ).register(setting, ADDED),
 });
 /**
- * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits
- * divided by the temperature, then top-k and top-p. `temperature: 0` is greedy, with
- * log-probabilities at temperature 1.
+ * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits after
+ * the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, eq. 1) divided by the temperature,
+ * then min-p (Nguyen et al. 2024, arXiv:2407.01082), top-k and top-p. `temperature: 0` is greedy,
+ * with log-probabilities at temperature 1.
  */
 export type Sampling = z.infer<typeof samplingSchema>;
 /** Schema of {@linkcode Sampling}. */
@@ -67,7 +85,7 @@ export type Trajectory = {
   versions: z.infer<typeof VersionSpan>[];
   stop: StopReason;
   /**
-   * The completion as text, for rewards and people. Training never reads it: text is never
+   * The completion as text, for rewards and people. Training never reads it, because text is never
    * tokenized again.
    */
   text: string;
@@ -83,5 +101,5 @@ export type Group = {
   trajectories: Trajectory[];
 };
 
-/** What one `generate` operation delivers: one artifact. */
+/** What one `generate` operation returns: one artifact. */
 export type GeneratedSlab = { slab: string; version: string; sampling: Sampling; groups: Group[] };

@@ -35,7 +35,7 @@ const AT_ONCE_BYTES = 1024 * 1024;
  * durable.
  */
 export class ArtifactStore {
-  /** Where its files lie. */
+  /** Where its files are. */
   readonly dir: string;
   readonly #clock: Clock;
   readonly #writeFile: (path: string, bytes: Uint8Array) => Promise<void>;
@@ -99,14 +99,12 @@ export class ArtifactStore {
     return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
   }
 
-  /**
-   * Reads the file itself, whatever is kept in memory of it. @throws {LostRecordError} As `get`.
-   */
+  /** Reads the file itself, even if it is cached in memory. @throws {LostRecordError} As `get`. */
   async check(ref: ArtifactRef): Promise<void> {
     await this.#read(ref);
   }
 
-  /** The file of this name, where its length is not known. @throws {LostRecordError} As `get`. */
+  /** The file of this name, if its length is not known. @throws {LostRecordError} As `get`. */
   async readNamed(sha256: string): Promise<Uint8Array> {
     return await this.#read({ sha256, bytes: await this.#sizeNamed(sha256) });
   }
@@ -209,7 +207,7 @@ export class ArtifactStore {
   }
 }
 
-/** Least recently read first out, bounded by bytes. */
+/** Evicts the least recently read entries; bounded by bytes. */
 class ByteCache {
   readonly #max: number;
   readonly #entries = new Map<string, Uint8Array>();
@@ -297,7 +295,7 @@ function damaged(what: string, ref: ArtifactRef, path: string): LostRecordError 
   return new LostRecordError(
     `Cannot read artifact ${path} because ${what}: expected ${ref.bytes} bytes with sha256 ` +
       `${ref.sha256}. ` +
-      `Restore the file from a copy, or fork the run from a round before the one that made it`,
+      "Restore the file from a copy, or fork the run from a round before the one that created it",
     { path, sha256: ref.sha256, bytes: ref.bytes },
   );
 }
@@ -317,7 +315,7 @@ function asDiskError(error: unknown, what: string, path: string): EngineError {
   });
 }
 
-/** Bytes that the disk of a directory has left for this user; null if it does not say. */
+/** Free bytes for this user on the disk of a directory; null if unknown. */
 export function freeBytes(path: string): number | null {
   try {
     const { bavail, bsize } = statfsSync(path);

@@ -6,8 +6,8 @@ const DEPTH_MAX = 200;
 
 /**
  * JSON with sorted keys and no white space: equal values have equal text, hence equal hashes. A
- * property whose value is undefined is left out, as a field that is absent; undefined anywhere
- * else, a number that is not finite, and anything that is not plain data is refused.
+ * property whose value is undefined is omitted, like an absent field; undefined anywhere else, a
+ * number that is not finite, and anything that is not plain data is refused.
  * @throws {BadDataError} With the path of the offending value.
  */
 export function canonicalJson(value: unknown): string {

@@ -11,7 +11,10 @@ export interface Clock {
   monotonic(): number;
   /** Rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Settles in the next turn of the event loop: what can settle by itself has settled. */
+  /**
+   * Settles in the next turn of the event loop, when everything that can settle by itself has
+   * settled.
+   */
   turn(): Promise<void>;
   /** Settles even later, after turns that were due. About a millisecond of real time. */
   pause(): Promise<void>;
@@ -122,7 +125,7 @@ export class ManualClock implements Clock {
     await this.pause();
   }
 
-  /** The sleep that is due first, first come first served among equals. */
+  /** The sleep that is due first; if equal, the one that started first. */
   #next(target: number): Sleeper | undefined {
     let first: Sleeper | undefined;
     for (const sleeper of this.#sleepers) {

@@ -1,5 +1,5 @@
 /**
- * A stage as graphs and the executor see it, and what its body receives: its identity, its durable
+ * A stage as seen by graphs and the executor, and what its body receives: its identity, its durable
  * operations, its resources. Both are in this file because each refers to the other: a body runs
  * with a context, and a context calls stages.
  */
@@ -159,30 +159,29 @@ export type ReplayPolicy = "error" | "rerun" | "accept";
 export type AttemptsMax = number | Partial<Record<Cause, number>>;
 
 /**
- * Files that a stage writes besides its record, and what must be identical when they are made
- * again.
+ * Files that a stage writes besides its record, and what must be identical when they are recreated.
  */
 export type Leaves<O = unknown> = {
   /**
    * Whether the files exist. Called at every replay, so it checks names and sizes; contents are
-   * checked where they are read.
+   * checked when they are read.
    */
   areThere(output: O, ctx: Pick<Context, "resource">): Promise<boolean>;
   identity(output: O): string;
 };
 
 /**
- * What a fork does with a stage's record if the child would ask for something different. Without a
- * policy, what the forked loop starts from must stay as it was.
+ * What a fork does with a stage's record if the child would request something different. Without a
+ * policy, what the forked loop starts from must not change.
  */
 export type ForkPolicy = {
   /**
-   * The child's configuration may change its input. Its record stays, because rounds were made from
-   * it; before the first round it runs again.
+   * The child's configuration may change its input. Its record stays, because rounds were computed
+   * from it; before the first round it runs again.
    */
   keeps?: boolean;
   /**
-   * The child runs it again if it would ask for something different: the new output applies from
+   * The child runs it again if it would request something different: the new output applies from
    * the child's first round.
    */
   anew?: boolean;
@@ -193,7 +192,7 @@ export type ForkPolicy = {
   reads?: string;
 };
 
-/** A stage as graphs and the executor see it. I is what may be wired into it, O is its output. */
+/** A stage as seen by graphs and the executor. I is what may be wired into it, O is its output. */
 export interface Stage<I = unknown, O = unknown> {
   /** Names it in the journal, unique in its graph. */
   readonly name: string;
@@ -219,13 +218,11 @@ export interface Stage<I = unknown, O = unknown> {
   readonly replay: ReplayPolicy;
   /** Its body may start before its input is durable. */
   readonly eager: boolean;
-  /**
-   * Whether a recorded output says that something in it failed: then a resume may make it again.
-   */
+  /** Whether a recorded output says that something in it failed: then a resume may redo it. */
   failed?(output: unknown): boolean;
   /** The files that it writes besides its output. */
   readonly leaves?: Leaves;
-  /** What a fork makes of its record. */
+  /** What a fork does with its record. */
   readonly fork?: ForkPolicy;
   /** Does the work. May run again after a crash: `Context.idempotency_key` is the same then. */
   body(input: unknown, ctx: RecordingContext): Promise<unknown>;

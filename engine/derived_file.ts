@@ -1,7 +1,7 @@
 /**
- * The JSON of a file that can be made again from the journal or by the next engine; null if it is
- * not there, empty, torn or anything else but JSON. Readers check its shape: a power cut or a
- * person may have left anything.
+ * The JSON of a file that can be recreated from the journal or by the next engine; null if it is
+ * missing, empty, torn or not JSON. Readers check its shape, because a power cut or a person may
+ * have left anything.
  */
 export function readDerivedJson(path: string): unknown {
   try {

@@ -30,8 +30,8 @@ export function ownerOf(dir: string): DirectoryOwner | null {
 }
 
 /**
- * @throws {InvalidInputError} If it cannot be made: a dangling link is in the way, or writing is
- * not permitted.
+ * @throws {InvalidInputError} If it cannot be created: a dangling link blocks it, or writing is not
+ * permitted.
  */
 export function makeDirectory(dir: string): void {
   try {
@@ -39,15 +39,15 @@ export function makeDirectory(dir: string): void {
   } catch (cause) {
     const why = (cause as Error).message;
     throw new InvalidInputError(
-      `Cannot make ${dir} because something is in its way: ${why}. Fix: create a directory ` +
-        "there that you may write to",
+      `Cannot make ${dir} because its path is blocked: ${why}. Fix: create a directory there ` +
+        "that you can write to",
       { dir },
       { cause },
     );
   }
 }
 
-/** Makes the directory if it is missing. A reader sees a whole owner or none. */
+/** Makes the directory if it is missing. A reader sees a complete owner or none. */
 export function writeOwner(dir: string, owner: DirectoryOwner): void {
   makeDirectory(dir);
   const path = join(dir, OWNER_FILE);
@@ -56,7 +56,7 @@ export function writeOwner(dir: string, owner: DirectoryOwner): void {
   Deno.renameSync(fresh, path);
 }
 
-/** Whether the directory is missing or holds nothing but an owner. */
+/** Whether the directory is missing or contains nothing but an owner. */
 export function isUnused(dir: string): boolean {
   try {
     return readdirSync(dir).every((name) => name.startsWith(OWNER_FILE));
@@ -77,8 +77,8 @@ export function isOwnFolder(home: string, folder: string): boolean {
 }
 
 /**
- * Whether `found` stands for the run that `wanted` is of, as the owner of a directory in that
- * folder of `home`.
+ * Whether `found`, as the owner of a directory in that folder of `home`, names the same run as
+ * `wanted`.
  */
 export function isOwnedBy(
   found: DirectoryOwner,

@@ -29,7 +29,7 @@ export type EngineOptions = {
   artifacts: ArtifactStore;
   clock?: Clock;
   resources?: readonly Provided[];
-  /** Tasks that may run at once on each worker group; 1 where a group is not listed. */
+  /** Tasks that may run at once on each worker group; 1 for groups that are not listed. */
   slots?: Readonly<Record<string, number>>;
   backoff?: Backoff;
   faults?: AppendFaults;
@@ -43,14 +43,14 @@ export type EngineOptions = {
   onEvent?: EventListener;
 };
 
-/** What a run is recorded with, beside its graph and configuration. */
+/** What a run is recorded with, besides its graph and configuration. */
 export type CreateOptions = {
   id?: string;
   name?: string;
   /** The module that defines the graph: `resume` imports it. */
   entry?: string;
   packages?: Record<string, string>;
-  /** What a fork begins with: see `prefixOf`. */
+  /** What a fork starts with: see `prefixOf`. */
   prefix?: Pick<Prefix, "parent" | "rows">;
 } & Pick<NewRun, "queue" | "priority" | "needs" | "home">;
 
@@ -62,7 +62,7 @@ export type ExecuteOptions = {
   accept?: boolean;
   /**
    * Earlier configurations, oldest first, that differ only in settings that change no result: what
-   * was recorded under them still holds.
+   * was recorded under them stays valid.
    */
   earlier?: readonly unknown[];
   /** The head, if this engine's owner has already claimed the run; otherwise it is claimed here. */
@@ -107,7 +107,7 @@ export class Engine {
   }
 
   /**
-   * Records a run's head. Nothing of it runs. Throws zod's error if the configuration does not fit.
+   * Records a run's head. Runs nothing. Throws zod's error if the configuration is invalid.
    * @throws {InvalidInputError} If the id cannot be a run's, or is taken.
    */
   async create<In, Config, T>(
@@ -180,7 +180,7 @@ export class Engine {
     }
   }
 
-  /** `signalRun`, seen at once if this engine executes the run. */
+  /** `signalRun`, seen immediately if this engine executes the run. */
   async signal(run: string, name: string, value: unknown = null): Promise<void> {
     await signalRun(this.#options.store, run, { name, value });
     this.#executions.get(run)?.giveSignal(name, value);

@@ -34,9 +34,9 @@ export type ErrorJson = {
   retryable: boolean;
   message: string;
   facts: Facts;
-  /** False: it costs no attempt. True where it is missing. */
+  /** False: it costs no attempt. Absent: true. */
   counted?: false;
-  /** The message of the error behind this one, where there is one. */
+  /** The message of the error behind this one, if there is one. */
   because?: string;
 };
 
@@ -74,7 +74,7 @@ export abstract class EngineError extends Error {
   /** Whether trying the same thing again can help. */
   protected static readonly retries: boolean = false;
 
-  /** As it is recorded. */
+  /** The form in which it is recorded. */
   toJSON(): ErrorJson {
     const { code, cause_kind, retryable, message, facts } = this;
     const json: ErrorJson = { code, cause_kind, retryable, message, facts };
@@ -92,13 +92,13 @@ export class FencedError extends EngineError {
   readonly cause_kind = "infrastructure";
 }
 
-/** The graph asks for something that differs from the journal. */
+/** The graph requests something that differs from the journal. */
 export class ReplayDriftError extends EngineError {
   readonly code = "replay_drift";
   readonly cause_kind = "user_code";
 }
 
-/** What was made again differs from its record. */
+/** What was recreated differs from its record. */
 export class RemadeDifferentlyError extends EngineError {
   readonly code = "redo_drift";
   readonly cause_kind = "infrastructure";
@@ -132,7 +132,7 @@ export class TimeoutError_ extends EngineError {
   protected static override readonly retries = true;
 }
 
-/** Alive, but nothing has moved for longer than the limit. */
+/** Alive, but without progress for longer than the limit. */
 export class NoProgressError extends EngineError {
   readonly code = "no_progress";
   readonly cause_kind = "no_progress";
@@ -191,7 +191,7 @@ export class InvalidInputError extends EngineError {
   readonly cause_kind = "bad_data";
 }
 
-/** What was to be removed is not ours or is outside our directories: it stays. */
+/** What should be removed is not ours or is outside our directories: it stays. */
 export class RemovalRefusedError extends EngineError {
   readonly code = "removal_refused";
   readonly cause_kind = "infrastructure";
@@ -250,7 +250,7 @@ export function causeOf(error: unknown): Cause {
   return "user_code";
 }
 
-/** Any thrown value as one of ours: engine errors as they are, everything else as `user_code`. */
+/** Any thrown value as an engine error: engine errors unchanged, everything else as `user_code`. */
 export function asEngineError(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
   if (error instanceof DOMException && error.name === "TimeoutError") {

@@ -4,7 +4,7 @@
  */
 import type { ErrorJson } from "./errors.ts";
 
-/** What happens in a run, as it happens. Listeners only watch: what they do changes nothing. */
+/** What happens in a run, as it happens. Listeners only observe: they change nothing. */
 export type EngineEvent = { run: string; at_ms: number } & EngineEventBody;
 
 /** What happened, by `type`. */

@@ -70,7 +70,8 @@ export class Execution {
   }
 
   /**
-   * @throws {InvalidInputError} If it was not provided to the engine. `key`: the entry that asks.
+   * @throws {InvalidInputError} If it was not provided to the engine. `key`: the entry that
+   * requests it.
    */
   resource<T>(token: Resource<T>, key: string): T {
     const { resources } = this.settings;

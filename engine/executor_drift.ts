@@ -1,4 +1,4 @@
-/** What happens when a replay asks for something that differs from the journal. */
+/** What happens if a replay requests something that differs from the journal. */
 import { ReplayDriftError } from "./errors.ts";
 import type { Frame } from "./executor_frame.ts";
 import { fieldTexts, partsOf, type StageTask } from "./executor_task.ts";
@@ -45,7 +45,7 @@ function isBefore({ recorded_seq }: Entry, { reopened_seq }: Journal): boolean {
 }
 
 /**
- * Whether the recorded result is a failure that no stage has accepted. The body that asked for a
+ * Whether the recorded result is a failure that no stage has accepted. The body that requested a
  * child has not accepted it until the body is done.
  */
 export async function isTriedAgain(
@@ -56,7 +56,7 @@ export async function isTriedAgain(
   return isBefore(entry, journal) && stage.failed(await journal.output(entry.key, entry.result));
 }
 
-/** A body that ran again must ask for every recorded child again. */
+/** A body that ran again must request every recorded child again. */
 export function checkChildren(
   task: StageTask,
   { frame, journal }: { frame: Frame; journal: Journal },
@@ -74,9 +74,9 @@ export function checkChildren(
     }
     return;
   }
-  const difference = unasked.map(([, child]) => `- ${child.key} (recorded, not asked for)`);
+  const difference = unasked.map(([, child]) => `- ${child.key} (recorded, not requested)`);
   throw new ReplayDriftError(
-    `Cannot replay '${entry.key}' because its body no longer asks for what it did before:\n${
+    `Cannot replay '${entry.key}' because its body no longer makes the recorded requests:\n${
       difference.join("\n")
     }`,
     { key: entry.key, difference },

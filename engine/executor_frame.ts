@@ -14,15 +14,15 @@ type Named = { calls: number; open: number };
 type Body<T> = (entry: Entry) => Promise<T>;
 
 /**
- * The calls that are open, what the attempt's record will hold beside its result, and how the
- * attempt ends. The body itself sees a `BodyContext`.
+ * The open calls, what the attempt's record will contain besides its result, and how the attempt
+ * ends. The body itself sees a `BodyContext`.
  */
 export class Frame implements Stoppable {
   readonly task: StageTask;
   readonly entry: Entry;
   readonly key: string;
   readonly attempt: number;
-  /** Segments of the children that this attempt has asked for. */
+  /** Segments of the children that this attempt has requested. */
   readonly asked = new Set<string>();
   /** When the body last showed progress, by the monotonic clock. */
   progressed_ms: number;
@@ -183,7 +183,7 @@ export class Frame implements Stoppable {
       throw this.#ambiguous(name, `${named.open} more of it open`);
     }
     const own = segment(name, id ?? ++named.calls);
-    if (this.asked.has(own)) throw this.#ambiguous(name, `'${own}' asked for already`);
+    if (this.asked.has(own)) throw this.#ambiguous(name, `'${own}' was already requested`);
     this.asked.add(own);
     this.#names.set(name, named);
     named.open++;

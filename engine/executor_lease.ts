@@ -1,4 +1,4 @@
-/** Keeps the run this engine's while it executes, and obeys what others ask of its owner. */
+/** Keeps this engine the run's owner while it executes, and obeys requests to the owner. */
 import { CancelledError, FencedError } from "./errors.ts";
 import type { Execution } from "./executor.ts";
 import { recordedValue } from "./recorded_value.ts";
@@ -10,7 +10,7 @@ type Lease = {
   lease_ms: number;
   /** How often it is extended. */
   renew_ms: number;
-  /** What had been asked when the run was claimed. */
+  /** Requests that were open when the run was claimed. */
   requests: readonly string[];
   signal: AbortSignal;
 };
@@ -53,7 +53,7 @@ function takenOver(run: string, epoch: number): FencedError {
   );
 }
 
-/** A signal may have been given to another process. */
+/** A signal may have been sent to another process. */
 async function pollSignals(execution: Execution, store: Store): Promise<void> {
   const { run, journal } = execution.settings;
   for (const name of execution.awaited) {

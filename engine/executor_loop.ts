@@ -19,9 +19,9 @@ type LoopScope = {
   readonly tally: Record<string, number>;
   /** Starts every node; settles when all are recorded. */
   start(): Promise<void>;
-  /** The value of a wiring, as soon as all of it is there. */
+  /** The value of a wiring, as soon as all of it is available. */
   resolve(wiring: unknown): Promise<unknown>;
-  /** The value of a wiring from what is staged; MISSING if a part of it is not there. */
+  /** The value of a wiring from what is staged; MISSING if a part of it is missing. */
   peek(wiring: unknown): unknown;
 };
 
@@ -45,7 +45,7 @@ export class LoopRun {
   readonly #open = new Map<number, OpenRound>();
   /** What closed rounds returned, as far back as an open round may read. */
   readonly #carried = new Map<number, Carried>();
-  /** Rounds whose row is durable or on its way. */
+  /** Rounds whose row is durable or in flight. */
   readonly #recorded = new Map<number, RoundRecord>();
   readonly #start: Promise<Carried>;
   #start_value: Carried | undefined;
@@ -76,7 +76,7 @@ export class LoopRun {
     this.#dropEntries(round);
   }
 
-  /** Runs the remaining rounds; what the last one returned. */
+  /** Runs the remaining rounds; returns the last one's result. */
   async execute(): Promise<Carried> {
     const { node: { times, lag } } = this.options;
     for (let round = this.#recorded_to + 1; round <= times; round++) {
@@ -220,9 +220,9 @@ export class LoopRun {
   }
 
   /**
-   * What round `number` reads: the value that round number-1-lag returned, as soon as that one is
-   * there, or the start. The start too for a name that a closed round did not carry: a fork may
-   * carry more than the run whose rounds it took over.
+   * What round `number` reads: the value that round number-1-lag returned, as soon as it is
+   * available, or the start. Also the start for a name that a closed round did not carry: a fork
+   * may carry more than the run whose rounds it inherited.
    */
   async carried(number: number, { name, lag }: Source): Promise<unknown> {
     const from = number - 1 - lag;

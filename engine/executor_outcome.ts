@@ -14,7 +14,7 @@ export type Outcome<T = unknown> =
   | { status: "failed"; error: ErrorJson }
   | { status: "cancelled" | "interrupted" | "fenced" };
 
-/** What an execution ends in; the callbacks are those of `ExecuteOptions`. */
+/** How an execution ends; the callbacks are those of `ExecuteOptions`. */
 type Ending = {
   store: Store;
   /** How long running bodies may take to end after a cancel. */
@@ -97,7 +97,7 @@ async function stopped(
   return { status: ended.fenced ? "fenced" : "cancelled" };
 }
 
-/** What a run that is done answered. */
+/** The result of a run that is done. */
 export async function recordedOutput(
   run: string,
   { store, artifacts }: { store: Store; artifacts: ArtifactStore },

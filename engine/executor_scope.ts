@@ -1,6 +1,6 @@
 /**
- * One instance of a scope of the graph: every node is a memoised promise, started at once, waiting
- * for its inputs.
+ * One instance of a scope of the graph: every node is a memoised promise, started immediately,
+ * waiting for its inputs.
  */
 import { BadDataError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
@@ -26,8 +26,8 @@ type ScopeOptions = {
 };
 
 /**
- * A node's value: `staged` once its rows are durable or on their way, which a closing round may
- * already count on; `durable` settles when they are.
+ * A node's value: `staged` once its rows are durable or in flight, on which a closing round may
+ * already rely; `durable` settles when they are.
  */
 type Cell = { staged: unknown; durable: Promise<unknown> };
 
@@ -119,7 +119,8 @@ export class ScopeRun {
         if (Array.isArray(value)) value.forEach((item, place) => out.push([...order, place], item));
         else {out.end(
             new BadDataError(
-              `Cannot flatten '${node.name}' because an item of it is no list but ${typeof value}`,
+              `Cannot flatten '${node.name}' because one of its items is not a list but ` +
+                `${typeof value}`,
             ),
           );}
       },
@@ -136,13 +137,13 @@ export class ScopeRun {
     return this.#stageSilently(node.id, await inner.resolve(node[branch].output));
   }
 
-  /** Counts here and in every scope around. */
+  /** Counts here and in every enclosing scope. */
   addTally(counts: Record<string, number>): void {
     addTally(this.tally, counts);
     this.options.parent?.addTally(counts);
   }
 
-  /** Notes a node's value as on its way; the row of the round that it completes, if it does. */
+  /** Marks a node's value as in flight; returns the row of the round that it completes, if any. */
   #stage(id: number, value: unknown): NewRow | undefined {
     this.#stageSilently(id, value);
     const { round } = this.options;
@@ -162,8 +163,8 @@ export class ScopeRun {
   }
 
   /**
-   * The value of a wiring: references replaced by what they point at, as soon as all of it is
-   * there.
+   * The value of a wiring: references replaced by what they point to, as soon as all of it is
+   * available.
    */
   async resolve(wiring: unknown): Promise<unknown> {
     if (wiring instanceof Ref) return fieldOf(await this.#valueOf(wiring.source), wiring.path);
@@ -193,8 +194,7 @@ export class ScopeRun {
   }
 
   /**
-   * The value of a wiring from what is staged, without waiting; MISSING if a part of it is not
-   * there.
+   * The value of a wiring from what is staged, without waiting; MISSING if a part of it is missing.
    */
   peek(wiring: unknown): unknown {
     if (wiring instanceof Ref) {
@@ -247,11 +247,11 @@ export class ScopeRun {
     return ItemStream.of(this.resolve(list));
   }
 
-  /** The scope, this one or one around it, that has the node. */
+  /** The scope, this one or an enclosing one, that has the node. */
   #holder(id: number): ScopeRun {
     if (this.#cells.has(id)) return this;
     if (!this.options.parent) {
-      throw new RangeError(`Cannot read node ${id} because no scope holds it`);
+      throw new RangeError(`Cannot read node ${id} because no scope has it`);
     }
     return this.options.parent.#holder(id);
   }
@@ -261,7 +261,7 @@ export class ScopeRun {
     if (round?.loop.options.node.id === loop) return round;
     if (!parent) {
       throw new RangeError(
-        `Cannot read a carried value because no scope is a round of loop ${loop}`,
+        `Cannot read a carried value because it is outside the rounds of loop ${loop}`,
       );
     }
     return parent.#roundOf(loop);

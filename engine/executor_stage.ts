@@ -28,12 +28,11 @@ const INTENT_INPUT_MAX = 4096;
 /** How long a body that was asked to stop may delay the next attempt. */
 const ABANDON_MS = 5000;
 
-/** `recorded`: an output whose files are gone; what comes out now must be the same. */
+/** `recorded`: an output whose files are gone; the new output must be the same. */
 type Checked = StageTask & { input_hash: string; input_text: string; recorded?: unknown };
 
 /**
- * The stage's output, from the journal if it is there. Rejects when the stage has failed
- * permanently.
+ * The stage's output, from the journal if recorded. Rejects when the stage has failed permanently.
  */
 export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
   const { entry, stage } = task;
@@ -76,9 +75,9 @@ function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output:
   const [before, now] = [leaves.identity(recorded), leaves.identity(output)];
   if (before === now) return;
   throw new RemadeDifferentlyError(
-    `Cannot make what '${entry.key}' left again because it came out differently: ${now}, ` +
-      `recorded ${before}. Fix: put its ` +
-      "files back from a copy, or resume on the same hardware and package versions",
+    `Cannot recreate the files of '${entry.key}' because they differ: ${now}, recorded ` +
+      `${before}. Fix: restore its files from a copy, or resume ` +
+      "on the same hardware and package versions",
     { key: entry.key, recorded: before, found: now },
   );
 }
@@ -173,9 +172,9 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
 }
 
 /**
- * Durable before work starts outside the engine; for the engine's own stages it goes along with the
- * next commit. What the body was given is durable too when it starts, unless the stage is eager:
- * then its operations wait for all of this.
+ * Durable before work starts outside the engine; for the engine's own stages it shares the next
+ * commit. The body's input is also durable when it starts, unless the stage is eager: then its
+ * operations wait for all of this.
  */
 async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
   const { entry, stage, input_hash, input_text } = task;
@@ -183,8 +182,7 @@ async function recordIntent({ settings: { journal } }: Execution, task: Checked)
   const small = input_text.length <= INTENT_INPUT_MAX;
   const given = small ? `"input":${input_text}` : `"parts":${canonicalJson(partsOf(task.input))}`;
   const rest: Omit<Intent, "attempt"> = { stage: name, version, runs_on, phase };
-  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text is there
-  // already.
+  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text already exists.
   const value = `{"attempt":${entry.attempts},${given},${canonicalJson(rest).slice(1)}`;
   const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
   entry.input_hash = input_hash;
@@ -207,7 +205,8 @@ async function runBody(
   const input = stage.input.safeParse(task.input);
   if (!input.success) {
     throw new BadDataError(
-      `Cannot start '${entry.key}' because its input does not fit: ${z.prettifyError(input.error)}`,
+      `Cannot start '${entry.key}' because its input does not match the schema: ` +
+        `${z.prettifyError(input.error)}`,
     );
   }
   const body = stage.body(input.data, new BodyContext(frame, runStage));
@@ -216,7 +215,7 @@ async function runBody(
   const output = stage.output.safeParse(raw);
   if (!output.success) {
     throw new UserCodeError(
-      `Cannot record '${entry.key}' because its output does not fit: ${
+      `Cannot record '${entry.key}' because its output does not match the schema: ${
         z.prettifyError(output.error)
       }`,
     );
@@ -291,10 +290,7 @@ type Finished = { task: Checked; frame: Frame; output: unknown; ms: number };
 
 type Kept = { output: unknown; value: string };
 
-/**
- * One append, on its way: the stage's notes, its result with its tally, and the round that it
- * closes.
- */
+/** One append: the stage's notes, its result with its tally, and the round that it closes. */
 async function recordResult(
   execution: Execution,
   { task, frame, output, ms }: Finished,
@@ -308,7 +304,7 @@ async function recordResult(
   const tally = frame.takeTally();
   const counted = tally ? `"tally":${canonicalJson(tally)},` : "";
   const value = `{${counted}"attempt":${frame.attempt},"ms":${ms},"output":${recorded}}`;
-  // What others see is what a replay would show them.
+  // Others see what a replay would show them.
   const kept = { output: JSON.parse(text) as unknown, value };
   const ended = execution.reason ?? frame.closed;
   if (ended) {

@@ -15,7 +15,7 @@ type TaskScope = {
 /** Notified when it must stop. */
 export type Stoppable = { stop(reason: Error): void };
 
-/** A body that calls stages: what it called ends with it. */
+/** A body that calls stages: its calls end with it. */
 type Caller = {
   /** Why the executor ignores what it does from now on. */
   readonly closed: Error | undefined;
@@ -30,7 +30,7 @@ export type StageTask = {
   scope: TaskScope;
   /** Slots to hold while running; none for the children of a body that runs in the engine. */
   slots?: Needs;
-  /** Called when the result is on its way to the store; may add a row to its append. */
+  /** Called when the result is being sent to the store; may add a row to its append. */
   staged?(output: unknown): NewRow | undefined;
   /** The body that called this stage. */
   parent?: Caller;

@@ -1,6 +1,6 @@
 /**
- * Why an entry of the journal was started, each time, and what came of it. Pure: reads rows that
- * somebody has read.
+ * Why an entry of the journal was started, each time, and the outcome. Pure: works on rows that
+ * were already read.
  */
 import type { ArtifactRef } from "./artifacts.ts";
 import type { ErrorJson } from "./errors.ts";
@@ -19,10 +19,10 @@ export type StartReason =
   | "other_engine"
   | "input_changed"
   | "asked_again";
-/** A field of an input that was another the last time. */
+/** A field of an input that differed the last time. */
 export type ChangedField = { field: string; before: string | null; after: string | null };
 
-/** One start of an entry, and why it came to it. */
+/** One start of an entry, and the reason for it. */
 export type Start = {
   attempt: number;
   epoch: number;
@@ -30,13 +30,15 @@ export type Start = {
   reason: StartReason;
   /** The failure that this start follows. */
   error: ErrorJson | null;
-  /** Fields of the input that were others the last time; values, or `sha256 ...` of large ones. */
+  /** Fields of the input that differed the last time; values, or `sha256 ...` of large ones. */
   changed: ChangedField[];
-  /** `recovery` rows of this attempt: what it brought back before it went on. */
+  /** `recovery` rows of this attempt: what it restored before it continued. */
   recoveries: Record<string, unknown>[];
 };
 
-/** What the journal tells of one entry: what it waited for, how often it started, how it ended. */
+/**
+ * What the journal says about one entry: what it waited for, how often it started, how it ended.
+ */
 export type Explanation = {
   key: string;
   /** Null for a step: its function starts without a record. */
@@ -49,12 +51,13 @@ export type Explanation = {
   result: { at_ms: number; epoch: number; ms: number | null; artifacts: ArtifactRef[] } | null;
   /** The last failure, if that is how it ended. */
   failure: ErrorJson | null;
-  /** Entries that its body made. */
+  /** Entries that its body created. */
   children: number;
 };
 
 /**
- * `rows`: of the run, in order of seq. `reads`: prefixes of the keys that the entry's node reads.
+ * `rows`: those of the run, in order of seq. `reads`: prefixes of the keys that the entry's node
+ * reads.
  */
 export function explain(
   rows: readonly JournalRow[],
@@ -96,7 +99,7 @@ function newestRead(
   return found ? { key: found.key, at_ms: found.at_ms } : null;
 }
 
-/** Whether the body of another stage asked for it. */
+/** Whether the body of another stage requested it. */
 function isCalled(key: string, rows: readonly JournalRow[]): boolean {
   const parent = key.slice(0, key.lastIndexOf("/"));
   return parent !== "" && rows.some((row) => row.kind === "intent" && row.key === parent);

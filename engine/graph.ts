@@ -1,5 +1,5 @@
 /**
- * Builds graphs. Building runs nothing: the result is a value to draw, count, hash and, later,
+ * Builds graphs. Building runs nothing: the result is a value to draw, count, hash and later
  * execute.
  */
 import type { z } from "zod";
@@ -33,7 +33,7 @@ export type LoopOptions<C, U extends string> = {
   /** Start values, by name. Round k sees what round k-1 returned under the same name. */
   carry: { [K in keyof C]: Ref<C[K]> };
   /**
-   * Rounds that may be open beside the newest, minus one. Raised to the longest `r.carried(name, {
+   * Rounds that may be open besides the newest, minus one. Raised to the longest `r.carried(name, {
    * lag })`.
    */
   lag?: number;
@@ -93,7 +93,7 @@ export interface RoundBuilder<C> extends GraphBuilder {
 export type GraphDefinition<In = unknown, Config = In, T = unknown> = {
   readonly name: string;
   readonly config: z.ZodType<Config, In>;
-  /** Checks the configuration and builds; throws zod's error if it does not fit. */
+  /** Checks the configuration and builds; throws zod's error if it is invalid. */
   build(config: In): Graph<T>;
 };
 
@@ -249,8 +249,8 @@ class Builder implements GraphBuilder {
     for (const ref of refsIn(wiring)) {
       if (!this.#sees(ref.source)) {
         throw new RangeError(
-          `Cannot wire ${where} because it reads a value of a scope that it is not in: let ` +
-            "the loop or branch return it",
+          `Cannot wire ${where} because it reads a value of a different scope: let the loop or ` +
+            "branch return it",
         );
       }
     }

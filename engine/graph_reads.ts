@@ -9,7 +9,7 @@ type Level = { scope: Scope; path: string; loop?: { node: LoopNode; path: string
 
 /**
  * Prefixes of the keys that the node of `key` reads: `round/3/score` reads `round/3/sample`. None
- * for what no node is behind.
+ * if no node belongs to the key.
  */
 export function keysRead(graph: Graph, key: string): string[] {
   const found = nodeOf(graph, key);

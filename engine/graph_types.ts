@@ -22,7 +22,7 @@ export class Ref<T> {
   /** Never set: carries the type. */
   declare readonly [holds]: T;
   /**
-   * Where the value comes from, and which field of it is meant. Graphs make references; scripts
+   * Where the value comes from, and which field of it is meant. Graphs create references; scripts
    * only pass them on.
    */
   constructor(readonly source: RefSource, readonly path: readonly string[] = []) {}
@@ -113,7 +113,8 @@ export type Graph<T = unknown> = {
   /** sha256 of names, versions and edges. */
   readonly hash: string;
   /**
-   * One line per node with its edges: what the hash is taken of, and what a difference is shown in.
+   * One line per node with its edges: the input of the hash, and the form in which differences are
+   * shown.
    */
   readonly lines: readonly string[];
   draw(format?: "text" | "mermaid"): string;

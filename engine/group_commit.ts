@@ -1,4 +1,4 @@
-/** What a store commits together, and when. `W`: one write. `G`: what one transaction carries. */
+/** What is committed together, and when. `W`: one write. `G`: what one transaction carries. */
 type GroupCommitOptions<W, G> = {
   /** Settles when whatever is asked for at this moment has been asked for. */
   turn(): Promise<void>;
@@ -22,12 +22,23 @@ export class GroupCommit<W, G> {
   }
 
   add(write: W): void {
+    this.hold(write);
+    this.start();
+  }
+
+  /** Joins the next group, which a later `add` or `start` causes. */
+  hold(write: W): void {
     this.#waiting.push(write);
-    this.#flight ??= this.#fly();
+  }
+
+  /** Commits what is held. */
+  start(): void {
+    if (this.#waiting.length > 0) this.#flight ??= this.#fly();
   }
 
   /** Settles when nothing waits. */
   async idle(): Promise<void> {
+    this.start();
     while (this.#flight) await this.#flight;
   }
 

@@ -50,7 +50,7 @@ export class ItemStream {
     const stream = new ItemStream();
     list.then((values) => {
       if (!Array.isArray(values)) {
-        throw new TypeError(`Cannot map over a value that is no list but ${typeof values}`);
+        throw new TypeError(`Cannot map over a value that is not a list but ${typeof values}`);
       }
       values.forEach((value, place) => stream.push([place], value));
       stream.end();

@@ -6,6 +6,7 @@ import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FencedError } from "./errors.ts";
+import { GroupCommit } from "./group_commit.ts";
 import { Entry, type RoundRecord } from "./journal_tree.ts";
 import { recordedOutput, recordedValue } from "./recorded_value.ts";
 import type { NewRow, RowKind, Store } from "./store.ts";
@@ -51,10 +52,14 @@ export class Journal {
   reopened_seq = 0;
   /** The newest row known to be durable. */
   last_seq: number;
-  #pending: Group[] = [];
-  #flushing = false;
+  readonly #groups = new GroupCommit<Group, Group[]>({
+    // Not a microtask: what follows from one result, up to the next thing that takes time, shares a
+    // commit with it.
+    turn: () => this.#clock.turn(),
+    load: firstRows,
+    commit: (groups) => this.#commit(groups),
+  });
   #broken: Error | undefined;
-  #idle: (() => void)[] = [];
   /** Appends that are not durable yet, and the newest of them. */
   #unsettled = 0;
   #newest: Promise<void> = Promise.resolve();
@@ -78,8 +83,7 @@ export class Journal {
         this.#unsettled--;
         resolve();
       };
-      this.#pending.push({ rows, phase, resolve: durable, reject });
-      this.#start();
+      this.#groups.add({ rows, phase, resolve: durable, reject });
     });
     return this.#newest;
   }
@@ -98,8 +102,8 @@ export class Journal {
    */
   defer(rows: NewRow[], phase = "other"): void {
     if (this.#broken) return;
-    this.#pending.push({ rows, phase, resolve() {}, reject() {} });
-    this.#clock.pause().then(() => this.#pending.length > 0 && this.#start());
+    this.#groups.hold({ rows, phase, resolve() {}, reject() {} });
+    this.#clock.pause().then(() => this.#groups.start());
   }
 
   /** Refuses every later append. */
@@ -109,40 +113,22 @@ export class Journal {
 
   /** Settles when nothing is on its way to the store. */
   idle(): Promise<void> {
-    if (this.#pending.length > 0) this.#start();
-    if (!this.#flushing) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
-  }
-
-  #start(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    // Not a microtask: what follows from one result, up to the next thing that takes time, shares a
-    // commit with it.
-    this.#clock.turn().then(() => this.#flush());
-  }
-
-  async #flush(): Promise<void> {
-    while (this.#pending.length > 0) {
-      const groups = this.#take();
-      try {
-        await this.#commit(groups);
-        for (const group of groups) group.resolve();
-      } catch (error) {
-        this.#break(error as Error, groups);
-      }
-    }
-    this.#flushing = false;
-    for (const wake of this.#idle.splice(0)) wake();
-  }
-
-  #take(): Group[] {
-    let rows = 0;
-    const count = this.#pending.findIndex((group) => (rows += group.rows.length) > BATCH_ROWS_MAX);
-    return this.#pending.splice(0, count <= 0 ? (count === 0 ? 1 : this.#pending.length) : count);
+    return this.#groups.idle();
   }
 
   async #commit(groups: Group[]): Promise<void> {
+    try {
+      await this.#append(groups);
+      for (const group of groups) group.resolve();
+    } catch (error) {
+      const first = this.#broken === undefined;
+      this.#broken ??= error as Error;
+      for (const group of groups) group.reject(this.#broken);
+      if (first) this.options.onBroken(this.#broken);
+    }
+  }
+
+  async #append(groups: Group[]): Promise<void> {
     if (this.#broken) throw this.#broken;
     const { store, run, epoch, faults } = this.options;
     const rows = groups.length === 1 ? groups[0]!.rows : groups.flatMap((group) => group.rows);
@@ -150,10 +136,7 @@ export class Journal {
     if (appended.fenced) {
       throw new FencedError(
         `Cannot append to run '${run}' as epoch ${epoch}: another engine has taken over`,
-        {
-          run,
-          epoch,
-        },
+        { run, epoch },
       );
     }
     this.last_seq = appended.last_seq;
@@ -161,13 +144,6 @@ export class Journal {
       const phase = groups.find((group) => group.phase !== "other")?.phase ?? "other";
       faults.at("append", phase);
     }
-  }
-
-  #break(error: Error, groups: Group[]): void {
-    const first = this.#broken === undefined;
-    this.#broken ??= error;
-    for (const group of [...groups, ...this.#pending.splice(0)]) group.reject(this.#broken);
-    if (first) this.options.onBroken(error);
   }
 
   /** The value's recorded text, or nothing if it is too long to stay in a row. */
@@ -202,6 +178,14 @@ export class Journal {
       value: await this.place(canonicalJson(value === undefined ? null : value)),
     };
   }
+}
+
+/** As many groups as one statement takes; at least one. */
+function firstRows(waiting: Group[]): { group: Group[]; left: Group[] } {
+  let rows = 0;
+  const over = waiting.findIndex((group) => (rows += group.rows.length) > BATCH_ROWS_MAX);
+  const count = over < 0 ? waiting.length : Math.max(over, 1);
+  return { group: waiting.slice(0, count), left: waiting.slice(count) };
 }
 
 function isLong(text: string): boolean {

@@ -1,6 +1,6 @@
 /**
- * Reads what replay needs of a run's journal: everything outside loops, and of each loop what its
- * closed rounds left open.
+ * Reads the part of a run's journal that replay needs: everything outside loops, and what each
+ * loop's closed rounds left open.
  */
 import type { LoopNode, Scope } from "./graph_types.ts";
 import type { Journal } from "./journal.ts";
@@ -10,7 +10,7 @@ import { recordedValue } from "./recorded_value.ts";
 import type { JournalRow, RowKind } from "./store.ts";
 
 const ENTRY_KINDS: RowKind[] = ["intent", "result", "failure", "checkpoint"];
-/** Key of the `recovery` row by which a resume opens new budgets. */
+/** Key of the `recovery` row with which a resume opens new budgets. */
 export const REOPENED = "resume";
 
 /** Fills the journal's tree. History below closed rounds is not read. */
@@ -70,8 +70,8 @@ async function loadLoop(
 }
 
 /**
- * The newest `count` round rows of one loop, oldest first. Rows of loops nested in it lie under the
- * same prefix.
+ * The newest `count` round rows of one loop, oldest first. Rows of nested loops are under the same
+ * prefix.
  */
 async function closedRounds(
   journal: Journal,

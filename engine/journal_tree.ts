@@ -11,7 +11,7 @@ import type { JournalRow } from "./store.ts";
 export type Failure = { attempt: number; error: ErrorJson; next_ms: number | null };
 
 /**
- * Value of an `intent` row. `input` is there when it is small, else `parts`: a hash per field, to
+ * Value of an `intent` row. `input` is present if it is small, else `parts`: a hash per field, to
  * show a difference.
  */
 export type Intent = {
@@ -59,9 +59,9 @@ export class Entry {
    * It was given up before the resume that opened new budgets, because of the user's code or data.
    */
   was_given_up = false;
-  /** Its output says that something failed, and no stage has accepted it: it is tried again. */
+  /** Its output says that something failed, and no stage has accepted it: it is retried. */
   tried_again = false;
-  /** Its input comes from something that is tried again or was since: it may be new. */
+  /** Its input comes from something that is or was retried, so it may be new. */
   may_change = false;
 
   constructor(readonly key: string) {}
@@ -85,7 +85,7 @@ export class Entry {
     else this.#children?.delete(segment);
   }
 
-  /** The entry at a path below this one, made where it is missing. */
+  /** The entry at a path below this one, created if missing. */
   at(path: string): Entry {
     if (path === "") return this;
     const cut = path.indexOf("/");

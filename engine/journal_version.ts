@@ -2,10 +2,10 @@ import { InvalidInputError } from "./errors.ts";
 import type { RunHead } from "./store.ts";
 
 /**
- * What the rows of a journal mean. Raised when an older Holdfast would misread what this one
- * writes; a run has the version of the newest engine that claimed it. 1: runs recorded before
- * versions had a number. 2: a resume may change settings (`note/settings`) and make results again
- * that say what failed.
+ * What the rows of a journal mean. Raised if an older Holdfast would misread what this one writes;
+ * a run has the version of the newest engine that claimed it. 1: runs recorded before versions had
+ * a number. 2: a resume may change settings (`note/settings`) and redo results that report
+ * failures.
  */
 export const JOURNAL_VERSION = 2;
 

@@ -34,7 +34,7 @@ export function joinKey(scope: string, child: string): string {
 }
 
 /**
- * True if `key` is `prefix` or lies below it. A plain prefix would also match `evaluate_more` under
+ * True if `key` is `prefix` or is below it. A plain prefix would also match `evaluate_more` under
  * `evaluate`.
  */
 export function isUnder(key: string, prefix: string): boolean {

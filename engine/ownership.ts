@@ -11,7 +11,7 @@ export type Liveness = "alive" | "dead" | "unknown";
 /** The displayed status: the store's, corrected by the state of its owner. */
 export type ComputedStatus = "queued" | "running" | "interrupted" | "done" | "failed" | "cancelled";
 
-/** What ownership asks of the world; tests hand in their own. */
+/** What ownership needs from the system; tests pass in their own. */
 export type OwnershipOptions = { clock?: Clock; alive?: (owner: Owner) => Liveness };
 
 let thisProcess: Owner | undefined;
@@ -25,8 +25,8 @@ export function processOwner(): Owner {
 
 /**
  * When a process started, as text that no other process of that pid shares: the machine's boot and
- * the clock ticks since then. Null if there is no such process (or only its zombie); undefined
- * where the system does not tell.
+ * the clock ticks since then. Null if there is no such process (or only its zombie); undefined if
+ * the system does not tell.
  */
 export function processStart(pid: number): string | null | undefined {
   const boot = readProc("/proc/sys/kernel/random/boot_id");
@@ -57,8 +57,9 @@ export function ownerAlive(owner: Owner): Liveness {
 }
 
 /**
- * What people are shown: unfinished without a living owner is `interrupted`, or `queued` if it
- * waits for an engine of its queue. An owner out of sight lives by its lease.
+ * The status shown to people: unfinished without a living owner is `interrupted`, or `queued` if it
+ * waits for an engine of its queue. An owner that cannot be observed counts as alive while its
+ * lease lasts.
  */
 export function computedStatus(head: RunHead, options: OwnershipOptions = {}): ComputedStatus {
   const { status } = head;
@@ -70,24 +71,24 @@ export function computedStatus(head: RunHead, options: OwnershipOptions = {}): C
   return head.lease_until_ms > now ? "running" : "interrupted";
 }
 
-/** How a run is taken for this process. */
+/** How this process takes a run. */
 export type TakeOptions = OwnershipOptions & {
   lease_ms: number;
   owner?: Owner;
-  /** A run that is done or cancelled too, to tidy it. */
+  /** Also takes a run that is done or cancelled, to tidy it. */
   ended?: boolean;
 };
 
 /**
- * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only
- * once its lease has run out.
+ * Takes a run for this process: immediately if its engine is dead; if it lives or cannot be
+ * observed, only after its lease has expired.
  * @throws {RunOwnedError} While a living engine holds it (exit code 2).
  * @throws {InvalidInputError} If there is no such run, or it has ended permanently.
  */
 export async function takeRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const seen = await store.head(run);
   if (seen === null) {
-    throw new InvalidInputError(`Cannot take run '${run}' because there is none of that id`, {
+    throw new InvalidInputError(`Cannot take run '${run}' because there is no such run`, {
       run,
     });
   }
@@ -119,7 +120,7 @@ function owned(head: RunHead, now: number): RunOwnedError {
   const { id, owner, lease_until_ms } = head;
   if (owner === null) {
     return new RunOwnedError(
-      `Cannot take run '${id}' because another process took it just now: try again`,
+      `Cannot take run '${id}' because another process has just taken it: try again`,
       {
         run: id,
       },
@@ -146,14 +147,15 @@ export async function stillOwns(store: Store, run: string, epoch: number): Promi
 }
 
 /**
- * Cancels a run. A living owner is asked and decides when; a run without one is cancelled at once,
- * and so is one whose owner is dead or out of sight with its lease run out. Answers the head as it
- * is then.
+ * Cancels a run. A living owner receives a request and decides when; a run without an owner is
+ * cancelled immediately, and so is a run whose owner is dead, or cannot be observed and has an
+ * expired lease. Returns the resulting head.
  */
 export async function cancelRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const head = await store.request(run, "cancel");
   if (head.owner === null || computedStatus(head, options) !== "interrupted") return head;
-  // Out of sight, the lease decides, and by the store's clock: ours may be wrong.
+  // If the owner cannot be observed, the lease decides, by the store's clock, because ours may be
+  // wrong.
   const force = (options.alive ?? ownerAlive)(head.owner) === "dead";
   const claim = { lease_ms: options.lease_ms, force, seen_epoch: head.epoch };
   const taken = await store.claim(run, options.owner ?? processOwner(), claim);

@@ -1,7 +1,7 @@
 import { InvalidInputError } from "./errors.ts";
 
 /**
- * Where a PostgreSQL is, as its URL says. What is undefined comes from libpq's environment
+ * The address of a PostgreSQL, from its URL. Undefined parts come from libpq's environment
  * variables (`PGUSER`, ...).
  */
 export type PostgresAddress = {
@@ -13,7 +13,7 @@ export type PostgresAddress = {
   tls: (typeof TLS_MODES)[number];
   /**
    * File with the certificates (PEM) that may sign the server's; null: those that the system
-   * trusts. Of `verify-full`.
+   * trusts. For `verify-full`.
    */
   root_certificates: string | null;
   /** The schema that holds the tables. */
@@ -37,12 +37,17 @@ const ESCAPES =
   "special characters are written as in URLs: %40 for @, %23 for #, %25 for %, %2F for /, " +
   "%3F for ?";
 
-/** @throws {InvalidInputError} Without the URL in it, for that may hold a password. */
+/**
+ * @throws {InvalidInputError} Without the URL in its message, because that may contain a password.
+ */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const url = parsed(text);
   const unknown = [...url.searchParams.keys()].find((name) => !PARAMETERS.includes(name));
   if (unknown !== undefined) {
-    throw refused(`it has the parameter '${unknown}': there are ${PARAMETERS.join(", ")}`);
+    throw refused(
+      `it has the unknown parameter '${unknown}': the parameters are ` +
+        `${PARAMETERS.join(", ")}`,
+    );
   }
   const schema = url.searchParams.get("schema") ?? "holdfast";
   if (!SCHEMA.test(schema)) {
@@ -82,13 +87,13 @@ function parsed(text: string): URL {
   try {
     url = new URL(text);
   } catch { // The message of this error repeats the URL.
-    throw refused(`it does not read as ${SHAPE} (${ESCAPES})`);
+    throw refused(`it does not have the form ${SHAPE} (${ESCAPES})`);
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
-    throw refused(`it begins with '${url.protocol}': a store is ${SHAPE}`);
+    throw refused(`it starts with '${url.protocol}': a store is ${SHAPE}`);
   }
-  // Of a password that is not escaped, what comes after these would be taken for another part, and
-  // shown.
+  // If a password is not escaped, the text after these characters would be parsed as a different
+  // part, and shown.
   const rest = url.pathname.slice(1) + url.search;
   if (text.includes("#") || /^[^?]*\/|@/.test(rest)) {
     throw refused(`it has a character in the wrong place: ${ESCAPES}`);
@@ -107,36 +112,36 @@ function decoded(part: string, name: string): string | undefined {
 }
 
 /**
- * Encrypted unless both ends are on this machine, or somebody says that the network between them
- * may be trusted.
+ * Encrypted unless both ends are on this machine, or the user says that the network between them
+ * can be trusted.
  */
 function encryption(
   parameters: URLSearchParams,
   host: string,
 ): Pick<PostgresAddress, "tls" | "root_certificates"> {
   const tls = parameters.get("sslmode") ?? (isHere(host) ? "prefer" : "require");
-  if (!isTls(tls)) throw refused(`its sslmode is '${tls}': there are ${TLS_MODES.join(", ")}`);
+  if (!isTls(tls)) throw refused(`its sslmode is '${tls}': the modes are ${TLS_MODES.join(", ")}`);
   const agreed = parameters.get("unencrypted");
   if (agreed !== null && agreed !== "yes") {
-    throw refused(`it has unencrypted=${agreed}: there is only 'yes'`);
+    throw refused(`it has unencrypted=${agreed}: only 'yes' is allowed`);
   }
   if (PLAIN.includes(tls) && !isHere(host) && agreed === null) {
     throw refused(
       `sslmode=${tls} may send the password and the journal to '${host}' as plain text. ` +
-        "Fix: sslmode=require or verify-full; if the network between is yours alone, add " +
+        "Fix: sslmode=require or verify-full; if nobody else can use the network between, add " +
         "unencrypted=yes",
     );
   }
   const root_certificates = parameters.get("sslrootcert");
   if (root_certificates !== null && tls !== "verify-full") {
     throw refused(
-      `it names sslrootcert, which sslmode=${tls} does not read. Fix: sslmode=verify-full`,
+      `it names sslrootcert, which sslmode=${tls} ignores. Fix: sslmode=verify-full`,
     );
   }
   return { tls, root_certificates };
 }
 
-/** A socket in the file system, or an address that no packet leaves this machine for. */
+/** A socket in the file system, or an address that packets reach without leaving this machine. */
 function isHere(host: string): boolean {
   return host.startsWith("/") || /^(localhost|::1|127(\.\d{1,3}){3})$/i.test(host);
 }

@@ -1,13 +1,13 @@
 import { EngineError, InfrastructureError, InvalidInputError } from "./errors.ts";
 
-/** A connection that did not answer in time: what was asked may have been done. */
+/** A connection that did not answer in time: the request may have been executed. */
 export class NoAnswer extends Error {
   readonly code = "NO_ANSWER";
 }
 
 /**
  * Codes of the system, the driver (`CONNECTION_...`) and PostgreSQL (appendix A of its manual) that
- * pass by waiting.
+ * pass with time.
  */
 const PASSING = new Set([
   "ECONNREFUSED",
@@ -38,8 +38,8 @@ function codeOf(error: unknown): string {
 }
 
 /**
- * Whether the server is away or busy, so that the same thing may work later. Whether it was done is
- * then unknown.
+ * Whether the server is away or busy, so that the same request may work later. It is then unknown
+ * whether it was executed.
  */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
@@ -52,21 +52,18 @@ export function isOutage(error: unknown): boolean {
 }
 
 /**
- * What a TLS library says of a server's certificate: OpenSSL's words as codes, and Node's for a
+ * How TLS libraries reject a server's certificate: OpenSSL's errors as codes, and Node's for a
  * name.
  */
 const CERTIFICATE = /CERT|SIGNATURE|ALTNAME/;
 
 type Remedy = { says: string; input?: true };
 
-/**
- * What PostgreSQL or the system says, and what a person does about it. `input`: nothing was
- * started, exit code 2.
- */
+/** What PostgreSQL or the system says, and the fix. `input`: nothing was started, exit code 2. */
 const REMEDIES: Record<string, Remedy> = {
   "53100": { says: "the server's disk is full. Free some space there, then resume" },
   "53200": { says: "the server is out of memory. Give it more, then resume" },
-  "25006": { says: "the server takes no writes: it is a standby. Name the primary" },
+  "25006": { says: "the server accepts no writes: it is a standby. Name the primary" },
   "42501": {
     says: "the user lacks permission for that. Grant it CREATE on the database, or use a " +
       "different user",
@@ -85,14 +82,13 @@ const REMEDIES: Record<string, Remedy> = {
     input: true,
   },
   CERTIFICATE: {
-    says: "the server's certificate does not prove that it is the host of the URL. Name who " +
-      "signed it with sslrootcert, " +
-      "and the host as the certificate does",
+    says: "the server's certificate does not prove that it is the host of the URL. Name the " +
+      "authority that signed it with sslrootcert, and name the host as the certificate does",
     input: true,
   },
   ENOTFOUND: { says: "there is no host of that name. Fix the URL", input: true },
   "22021": {
-    says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out",
+    says: "its text has a character that PostgreSQL cannot store (NUL). Remove it",
     input: true,
   },
   "54000": {
@@ -102,8 +98,8 @@ const REMEDIES: Record<string, Remedy> = {
 };
 
 /**
- * An error of PostgreSQL or of the way to it as ours. A server's error means that the statement did
- * nothing.
+ * An error of PostgreSQL or of the connection as an engine error. A server's error means that the
+ * statement did nothing.
  */
 export function asPostgresError(error: unknown, what: string, where: string): EngineError {
   if (error instanceof EngineError) return error;
@@ -127,7 +123,7 @@ export function awayTooLong(
     `Cannot ${what} in ${where} because PostgreSQL has been away for ${Math.round(ms / 1000)} s (${
       message || codeOf(error)
     }). ` +
-      `Nothing recorded is lost: see that it runs and can be reached, then resume`,
+      "Nothing recorded is lost: make sure that it runs and can be reached, then resume",
     { store: where, postgres: codeOf(error), away_ms: Math.round(ms) },
     { cause: error, retryable: true },
   );

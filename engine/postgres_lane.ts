@@ -6,7 +6,8 @@ import type { Appended, NewRow } from "./store.ts";
 type Append = { rows: NewRow[]; resolve(answer: Appended): void; reject(error: unknown): void };
 type Waiting = Append & { run: string; epoch: number };
 /**
- * The appends of one run under one epoch that travel together, and the run's last row before them.
+ * The appends of one run under one epoch that are sent together, and the run's last row before
+ * them.
  */
 type Group = {
   run: string;
@@ -25,11 +26,11 @@ const RUNS_MAX = 256;
 const TURNS_MAX = 100;
 
 /**
- * Appends by way of PostgreSQL: all that wait share one statement, so one round trip and one fsync,
- * whatever number of runs they belong to. The statement is the fence of the design with one
- * condition more: the run's last row must be the one that this engine knows. So a statement whose
- * answer was lost can be sent again. Whichever of the two comes first, the other changes nothing,
- * and the journal shows whether the rows are there.
+ * Appends to PostgreSQL: all waiting appends share one statement, so one round trip and one fsync,
+ * regardless of the number of runs. The statement is the fence of the design with one more
+ * condition: the run's last row must be the one that this engine knows. So a statement whose answer
+ * was lost can be sent again. Whichever of the two comes first, the other changes nothing, and the
+ * journal shows whether the rows are there.
  */
 export class AppendLane {
   readonly #link: PostgresLink;
@@ -52,7 +53,7 @@ export class AppendLane {
     });
   }
 
-  /** What a claim or a reopening returned: saves reading the head. */
+  /** What a claim or a reopening returned, which saves reading the head. */
   knows(run: string, known: Known): void {
     this.#known.set(run, known);
   }
@@ -106,7 +107,7 @@ export class AppendLane {
     } catch (error) {
       const away = error instanceof EngineError && error.retryable;
       if (open.size === 1 || away) return this.#refuse(open, error);
-      // One bad row must not cost the others theirs.
+      // One bad row must not fail the others.
       for (const group of open) await this.#send([group]);
     }
   }
@@ -117,7 +118,10 @@ export class AppendLane {
       if (unsure) await this.#look(open);
       if (open.size === 0) return;
       if (turn > TURNS_MAX) {
-        throw new Error("the last row of the run changes each time: what else appends to it?");
+        throw new Error(
+          "the last row of the run changes each time: does anything else append " +
+            "to it?",
+        );
       }
       const groups = [...open];
       for (const group of groups) group.sent = true;
@@ -236,7 +240,7 @@ export function noSuchRun(run: string, where: string): InvalidInputError {
   );
 }
 
-/** `one`: a single row of a single run, what a chain of steps sends. `many`: all else. */
+/** `one`: a single row of a single run, which a chain of steps sends. `many`: everything else. */
 function statements(now: string) {
   return {
     one: `WITH head AS (

@@ -10,16 +10,16 @@ export type PostgresOptions = {
   patience_ms?: number;
   /** How long one statement may take before its connection counts as lost. */
   answer_ms?: number;
-  /** Connections at most; they are made when they are needed. */
+  /** The maximum number of connections; they are opened on demand. */
   connections_max?: number;
   clock?: Clock;
   /** Called once when the server goes away and once when it is back. */
   onNotice?: (text: string) => void;
-  /** For tests: an SQL expression in place of the database's clock, in milliseconds. */
+  /** For tests: an SQL expression that replaces the database's clock, in milliseconds. */
   now_sql?: string;
 };
 
-/** Of a statement: text[] and bigint[] travel as `textArray()` makes them. */
+/** Parameters of a statement: text[] and bigint[] are sent in the form of `textArray()`. */
 export type Value = string | number | boolean | null;
 export type Row = Record<string, unknown>;
 
@@ -29,8 +29,8 @@ const BACKOFF_MS = { first: 20, most: 1000 };
 /** Bigints of this schema are counts and milliseconds, below 2^53. */
 const BIGINT = { to: 20, from: [20], serialize: String, parse: Number };
 /**
- * Explicit, whatever the role or the database says: an answer means that the row is on the disk.
- * READ COMMITTED is what the fence is argued on: an UPDATE that waited for a lock looks at its
+ * Explicit, regardless of the role's or the database's settings: an answer means that the row is on
+ * the disk. The fence relies on READ COMMITTED: an UPDATE that waited for a lock checks its
  * condition again.
  */
 const SETTINGS = {
@@ -40,9 +40,9 @@ const SETTINGS = {
 };
 
 /**
- * One TCP connection, used until the first thing that is wrong with it. The driver could connect
- * again by itself, but then a statement written between an error and the close of the socket gets
- * the answer of a later one.
+ * One TCP connection, used until its first error. The driver could connect again by itself, but
+ * then a statement written between an error and the close of the socket gets the answer of a later
+ * one.
  * @internal
  */
 class Connection {
@@ -56,7 +56,7 @@ class Connection {
   /** When the last statement was sent or answered. */
   #heard_ms = 0;
   #silent = false;
-  /** The server has no TLS, which the address asks for. */
+  /** The server has no TLS, which the address requires. */
   #plain = false;
 
   constructor(address: PostgresAddress, { answer_ms }: { answer_ms: number }) {
@@ -84,8 +84,8 @@ class Connection {
   }
 
   /**
-   * Rejects with the driver's error. After one that is not the server's refusal, it is unknown
-   * whether it was done.
+   * Rejects with the driver's error. After an error that is not the server's refusal, it is unknown
+   * whether the statement was executed.
    */
   async query(text: string, values: Value[]): Promise<Row[]> {
     this.in_flight++;
@@ -105,9 +105,7 @@ class Connection {
     }
   }
 
-  /**
-   * One timer for all statements: setting one for each costs as much as the rest of the way here.
-   */
+  /** One timer for all statements: setting one for each costs as much as everything else here. */
   #look(): void {
     this.#watch = undefined;
     if (this.in_flight === 0) return; // The next statement sets it again.
@@ -119,7 +117,7 @@ class Connection {
     }
   }
 
-  /** Gives up on the connection: what is in flight is rejected. */
+  /** Gives up the connection: statements in flight are rejected. */
   drop(): void {
     if (this.lost) return;
     this.lost = true;
@@ -142,7 +140,7 @@ class Connection {
       );
     }
     const socket = this.#socket = new Socket();
-    // The driver takes the name that a certificate must have from here.
+    // The driver takes the name that the certificate must have from here.
     Object.assign(socket, { host, port });
     return new Promise((resolve, reject) => {
       const closed = () =>
@@ -150,8 +148,8 @@ class Connection {
       socket.once("error", reject).once("close", closed).once("connect", () => {
         socket.off("error", reject).off("close", closed);
         socket.setNoDelay(true).setKeepAlive(true, 30_000);
-        // The driver speaks TLS to a server that has just refused it, and takes the end of that for
-        // an outage.
+        // The driver starts TLS with a server that has just refused it, and treats the resulting
+        // end as an outage.
         if (tls === "require" || tls === "verify-full") {
           socket.once("data", ([answer]) => this.#plain = answer === NO_TLS);
         }
@@ -163,7 +161,7 @@ class Connection {
   }
 }
 
-/** As the driver takes it: of its words, only an object lets the roots be named. */
+/** In the driver's format: only an object lets us name the roots. */
 function encryption(
   { tls, host, root_certificates }: PostgresAddress,
 ): postgres.Options<Record<string, never>>["ssl"] {
@@ -176,7 +174,7 @@ function encryption(
 function notEncrypted(where: string): InvalidInputError {
   return new InvalidInputError(
     `Cannot use the journal in ${where} because the server has no TLS. ` +
-      "Fix: switch it on there (ssl = on); or, on a network that is yours alone, " +
+      "Fix: enable it there (ssl = on); or, on a network that nobody else uses, " +
       "sslmode=disable&unencrypted=yes",
     { store: where },
   );
@@ -196,7 +194,7 @@ function readRoots(path: string): string {
 }
 
 /**
- * The way to one PostgreSQL: a few connections, replaced when they break, and operations that
+ * The link to one PostgreSQL: a few connections, replaced when they break, and operations that
  * outlast its restarts.
  */
 export class PostgresLink {
@@ -228,7 +226,7 @@ export class PostgresLink {
 
   /**
    * Calls `attempt` until it gets through to the server. `again`: an earlier attempt was cut off,
-   * and may have been done or be on its way still. @throws {EngineError}
+   * and may have been executed or still be in flight. @throws {EngineError}
    */
   async patiently<T>(what: string, attempt: (again: boolean) => Promise<T>): Promise<T> {
     const { clock, patience_ms } = this.#options;
@@ -252,21 +250,18 @@ export class PostgresLink {
     }
   }
 
-  /** One statement on the connection that has the least to do. Rejects with the driver's error. */
+  /** One statement on the least busy connection. Rejects with the driver's error. */
   async query<T = Row>(text: string, values: Value[] = []): Promise<T[]> {
     return await this.#pick().query(text, values) as T[];
   }
 
-  /** Waits for what is in flight. */
+  /** Waits for statements in flight. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#connections.map((one) => one.close()));
   }
 
-  /**
-   * The earliest idle one, so that work that comes one by one stays where its statements are
-   * prepared.
-   */
+  /** The first idle connection, so that sequential work stays where its statements are prepared. */
   #pick(): Connection {
     if (this.#connections.some(({ lost }) => lost)) {
       this.#connections = this.#connections.filter(({ lost }) => !lost);
@@ -303,7 +298,7 @@ function closed(where: string): InvalidInputError {
   return new InvalidInputError(`Cannot use the journal ${where} because it is closed`);
 }
 
-/** An array parameter as PostgreSQL reads it: `{"a","b",NULL}`. */
+/** An array parameter in PostgreSQL's format: `{"a","b",NULL}`. */
 export function arrayOf(values: readonly (string | number | null)[]): string {
   return `{${
     values.map((one) => typeof one === "string" ? quoted(one) : one ?? "NULL").join(",")

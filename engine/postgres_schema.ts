@@ -4,8 +4,8 @@ import type { PostgresLink } from "./postgres_link.ts";
 /**
  * Version n is what the first n lists make of an empty schema. A list that was released never
  * changes. Text is ordered by bytes (COLLATE "C"), so that a prefix is a range. A head row changes
- * with every append: it leaves room in its page and keeps its long columns apart, so that the
- * change stays small. The journal has no foreign key, as its rows are only ever inserted from the
+ * with every append: it leaves room in its page and stores its long columns separately, so that the
+ * change stays small. The journal has no foreign key, because its rows are only inserted from the
  * head that was just updated.
  */
 const VERSIONS: readonly (readonly string[])[] = [[
@@ -44,8 +44,8 @@ const VERSIONS: readonly (readonly string[])[] = [[
 const SCHEMA_VERSION = VERSIONS.length;
 
 /**
- * Our columns with their types, and our indexes: what an index's or a type's text looks like
- * depends on the server.
+ * Our columns with their types, and our indexes: the text of an index or a type depends on the
+ * server.
  */
 const CHECKSUM = `(SELECT md5(string_agg(line, E'\\n' ORDER BY line COLLATE "C")) FROM (
     SELECT format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, NULL),
@@ -64,8 +64,8 @@ const FOUND = `SELECT version, checksum, ${CHECKSUM} AS actual FROM holdfast_sch
 type Found = { version: number; checksum: string; actual: string };
 
 /**
- * Creates the tables in a new database and brings older ones up; refuses those of a newer Holdfast,
- * or altered ones.
+ * Creates the tables in a new database and upgrades older ones; refuses those of a newer Holdfast,
+ * and altered ones.
  */
 export async function ensurePostgresSchema(link: PostgresLink): Promise<void> {
   const { where, address: { schema } } = link;
@@ -78,14 +78,14 @@ export async function ensurePostgresSchema(link: PostgresLink): Promise<void> {
   } catch (error) {
     if ((error as { code?: string }).code !== "42P07") throw error; // duplicate_table
     throw new InvalidInputError(
-      `Cannot use schema '${schema}' in ${where} because another program has tables there: ` +
-        "name another with ?schema=NAME",
+      `Cannot use schema '${schema}' in ${where} because another program has tables there: name ` +
+        "a different schema with ?schema=NAME",
       { store: where, schema },
     );
   }
 }
 
-/** Null where there are no tables. */
+/** null if there are no tables. */
 async function recorded(link: PostgresLink): Promise<Found | null> {
   const { address: { schema } } = link;
   const [there] = await link.query(`SELECT to_regclass($1) IS NOT NULL AS yes`, [
@@ -102,7 +102,7 @@ async function assertUtf8(link: PostgresLink): Promise<void> {
   );
   if (row?.encoding === "UTF8") return;
   throw new InvalidInputError(
-    `Cannot use ${link.where} because its encoding is ${row?.encoding}: make one with ` +
+    `Cannot use ${link.where} because its encoding is ${row?.encoding}: create one with ` +
       "createdb -E UTF8 -T template0",
     { store: link.where, encoding: row?.encoding },
   );
@@ -113,7 +113,7 @@ function assertOurs({ version, checksum, actual }: Found, { where }: PostgresLin
     throw new InvalidInputError(
       `Cannot use ${where} because its schema is version ${version} and this Holdfast knows ` +
         `up to ${SCHEMA_VERSION}: ` +
-        `use the newer Holdfast that made it, or another database`,
+        "use the newer Holdfast that created it, or a different database",
       { store: where, version, known: SCHEMA_VERSION },
     );
   }
@@ -121,13 +121,13 @@ function assertOurs({ version, checksum, actual }: Found, { where }: PostgresLin
   throw new InvalidInputError(
     `Cannot use ${where} because its tables are not those of schema version ${version}: ` +
       `checksum is ${actual}, expected ` +
-      `${checksum}. Something else has changed them: restore them, or use another database`,
+      `${checksum}. Something else has changed them: restore them, or use a different database`,
     { store: where, version, checksum: actual, expected: checksum },
   );
 }
 
 /**
- * One transaction. Of several processes that start at once the first does the work, the others find
+ * One transaction. If several processes start at once, the first does the work and the others find
  * it done.
  */
 function migration(schema: string): string {

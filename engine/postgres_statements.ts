@@ -66,7 +66,7 @@ export function statements(now: string) {
   };
 }
 
-/** The rows that a query asks for. */
+/** The rows that a query requests. */
 export function selectRows(run: string, query: ReadQuery): { text: string; values: Value[] } {
   const { kinds, prefix, after_seq, limit, newest_first } = query;
   const values: Value[] = [run, limit ?? null];

@@ -31,9 +31,9 @@ import type {
 
 /**
  * The journal in PostgreSQL, for several engines on one database. Every operation is one statement,
- * so nothing is left open on the server when a process freezes. All of them may be sent twice: when
- * the server goes away between a statement and its answer, it is sent again, and what the first one
- * did is recognised.
+ * so nothing is left open on the server when a process freezes. All of them may be sent twice: if
+ * the server goes away between a statement and its answer, it is sent again, and the effect of the
+ * first one is recognised.
  */
 export class PostgresStore implements Store {
   /** The address without its password. */
@@ -93,7 +93,7 @@ export class PostgresStore implements Store {
       const [taken] = await this.#link.query(this.#sql.head, [id]);
       if (taken?.made_by === token) return toHead(taken);
       throw new InvalidInputError(
-        `Cannot create run '${id}' because there is one already: choose another --id`,
+        `Cannot create run '${id}' because it already exists: choose a different --id`,
         {
           run: id,
         },
@@ -149,7 +149,7 @@ export class PostgresStore implements Store {
 
   /**
    * Two engines see each other's choice because each claims only in the turn in which it has
-   * looked: of two that looked in one turn, the second looks again. (A lock from the look to the
+   * looked: if two looked in the same turn, the second looks again. (A lock from the look to the
    * claim would stay with an engine that freezes.)
    */
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
@@ -260,7 +260,7 @@ export class PostgresStore implements Store {
     });
   }
 
-  /** Finishes what was asked for, then closes the connections. */
+  /** Finishes the requested operations, then closes the connections. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#lane.idle();
@@ -346,7 +346,7 @@ function columnsOf(rows: NewRow[]): string[] {
   ];
 }
 
-/** Columns of `runs` that are a head's; the others are the store's own. */
+/** Columns of `runs` that belong to a head; the others are the store's own. */
 const HEAD: readonly (keyof RunHead)[] = [
   ...["id", "name", "status", "epoch", "last_seq", "entry", "graph", "graph_hash"] as const,
   ...["config", "packages", "owner", "lease_until_ms", "requests", "error"] as const,
@@ -358,7 +358,7 @@ function toHead(row: Row): RunHead {
   return Object.fromEntries(HEAD.map((field) => [field, row[field]])) as unknown as RunHead;
 }
 
-/** Rows come with null where there is no input hash. */
+/** Rows have null if there is no input hash. */
 function toRow(row: Row): JournalRow {
   const { seq, epoch, at_ms, kind, key, input_hash, value } = row as JournalRow;
   const found: JournalRow = { seq, epoch, at_ms, kind, key, value };

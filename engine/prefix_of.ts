@@ -1,5 +1,5 @@
 /**
- * A run that starts where a round of another run's loop has closed: the prefix is copied, not
+ * A run that starts where a round of another run's loop has closed: the prefix is copied instead of
  * replayed.
  */
 import type { ArtifactStore } from "./artifacts.ts";
@@ -28,13 +28,15 @@ export type ForkOptions = {
   graph: Graph;
   /** The run's own configuration as it is read today; without it, as it was recorded. */
   resolved?: unknown;
-  /** As it was before settings that change no result were changed. */
+  /** Its form before settings that change no result were changed. */
   earlier?: readonly unknown[];
   /** A loop of the graph itself; without a name its last one. */
   loop?: string;
-  /** The last round that is taken over; 0: none, only what the loop starts from. */
+  /** The last inherited round; 0: none, only what the loop starts from. */
   round: number;
-  /** What the child reads otherwise, though no input says so: names of {@linkcode ForkPolicy}. */
+  /**
+   * What the child reads differently although no input shows it: names of {@linkcode ForkPolicy}.
+   */
   changed?: readonly string[];
   /** The overrides of the child's configuration, as the user wrote them. Only recorded. */
   overrides?: readonly string[];
@@ -53,10 +55,9 @@ export type ForkNote = Parent & { loop: string; overrides: readonly string[] };
 type Reading = { store: Store; artifacts: ArtifactStore };
 
 /**
- * The prefix of a fork: the closed round's row, the results that the loop starts from, and those
- * beside the loop that the child would ask for in the same words and that are there whole. Values
- * are not copied: rows refer to the same artifacts. Rounds that the run has itself taken over from
- * its parent are found there.
+ * The prefix of a fork: the closed round's row, the results that the loop starts from, and complete
+ * results next to the loop that the child would request with the same input. Values are not copied:
+ * rows refer to the same artifacts. Rounds that the run itself inherited are found in its parent.
  * @throws {InvalidInputError} If there is no such loop, or the round has not closed.
  * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
  */
@@ -106,7 +107,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   return { parent, loop: loop.name, rows: [first, ...await Promise.all(own)] };
 }
 
-/** The loop that a fork's rounds are counted in. */
+/** The loop in which a fork's rounds are counted. */
 export function forkedLoop(
   { run, graph, loop }: Pick<ForkOptions, "run" | "graph" | "loop">,
 ): LoopNode {
@@ -127,8 +128,8 @@ export function forkedLoop(
 type Place = { run: RunHead; loop: LoopNode; round: number };
 
 /**
- * Rows of the round and of those that the next one may read, and the run that holds them: this one
- * or one before it.
+ * Rows of the round and of those that the next one may read, and the run that contains them: this
+ * one or an ancestor.
  */
 async function roundRows(
   reading: Reading,
@@ -142,7 +143,7 @@ async function roundRows(
   if (above) return await roundRows(reading, { run: above, loop, round });
   const numbers = closed.map(({ key }) => Number(key.slice(loop.name.length + 1)));
   const has = numbers.length === 0
-    ? "no round of it has closed"
+    ? "none of its rounds has closed"
     : `only its closed rounds ${numbers[0]} to ${numbers.at(-1)} are kept`;
   throw new InvalidInputError(
     `Cannot fork run '${run.id}' at round ${round} of '${loop.name}' because ${has}`,
@@ -182,7 +183,7 @@ function upstream(graph: Graph, node: GraphNode): Set<GraphNode> {
   return found;
 }
 
-/** Ids of all nodes that a node, and whatever is inside it, refers to. */
+/** Ids of all nodes that a node, and everything inside it, refers to. */
 function reads(node: GraphNode): Set<number> {
   const refs = (of: GraphNode): Ref<unknown>[] => [
     ...refsIn(wiringOf(of)),
@@ -195,14 +196,14 @@ type Replaying = {
   nodes: readonly GraphNode[];
   graph: Graph;
   configs: Configs;
-  /** Whether rounds were made from what the stages recorded. */
+  /** Whether rounds were computed from what the stages recorded. */
   begun: boolean;
   changed: readonly string[];
 };
 
 /**
- * Asks a run's journal for what the child's graph would ask, and starts nothing: incomplete values
- * fail. Returns the nodes whose values are missing, and why.
+ * Requests from a run's journal what the child's graph would request, and starts nothing:
+ * incomplete values fail. Returns the nodes whose values are missing, and why.
  */
 async function replay(
   journal: Journal,
@@ -214,7 +215,7 @@ async function replay(
   // A child retries what a resume of its parent would retry.
   journal.reopened_seq = journal.last_seq;
   await markReopened(journal, { nodes: [...graph.nodes], output: graph.output });
-  journal.close(new DrainedError(`Cannot append to run '${run}' because it is only read`));
+  journal.close(new DrainedError(`Cannot append to run '${run}' because it is read-only here`));
   for (const node of nodes) {
     if (node.kind !== "stage") continue;
     const entry = journal.root.at(node.name);
@@ -250,18 +251,21 @@ async function replay(
   return failures;
 }
 
-/** An execution in which what is not recorded is refused instead of waited for. */
+/** An execution that refuses unrecorded work instead of starting it. */
 class ReadingOnly extends Execution {
   override park<T>(): Promise<T> {
     return Promise.reject(
-      new DrainedError(`Cannot continue with run '${this.settings.run}' because it is only read`),
+      new DrainedError(
+        `Cannot continue with run '${this.settings.run}' because it is read-only ` +
+          `here`,
+      ),
     );
   }
 }
 
 /**
- * Whether nothing was trained for a node that the first round starts from: the child can ask for it
- * itself.
+ * Whether nothing was trained for a node that the first round starts from, so the child can request
+ * it itself.
  */
 function isUntrained(
   { graph, node, round }: { graph: Graph; node: GraphNode; round: number },
@@ -270,8 +274,8 @@ function isUntrained(
 }
 
 /**
- * Whether a node is not there because it was not reached, or because a stage that may change would
- * be given something else.
+ * Whether a node is missing because it was not reached, or because a stage that may change would
+ * receive something else.
  */
 function isOpen(failure: Error, graph: Graph): boolean {
   if (failure instanceof DrainedError) return true;
@@ -288,9 +292,9 @@ function refusal(failure: Error, { run, node, loop }: Missing): Error {
     const { key } = failure.facts;
     const why = failure.cause instanceof Error ? failure.cause.message : failure.message;
     return new InvalidInputError(
-      `Cannot fork run '${run.id}' before its first round because '${key}' failed and the ` +
-        "fork would ask the same of it. " +
-        "Fix: add a setting that lets it pass, as a.b=c; or repair the cause and resume the " +
+      `Cannot fork run '${run.id}' before its first round because '${key}' failed, and the fork ` +
+        "would request the same. " +
+        "Fix: add a setting with which it passes, as a.b=c; or fix the cause and resume the " +
         `run. It failed with: ${why}`,
       { run: run.id, key },
     );
@@ -306,8 +310,8 @@ function refusal(failure: Error, { run, node, loop }: Missing): Error {
 type Taking = { run: RunHead; node: GraphNode };
 
 /**
- * The recorded results of a node without what its bodies did to get there; of a loop, what its last
- * rounds left.
+ * The recorded results of a node without the entries inside its bodies; for a loop, the results of
+ * its last rounds.
  */
 async function rowsOf({ store }: Reading, { run, node }: Taking): Promise<JournalRow[]> {
   if (node.kind === "flat") return [];
@@ -319,7 +323,7 @@ async function rowsOf({ store }: Reading, { run, node }: Taking): Promise<Journa
   const results = new Set(rows.map(({ key }) => key));
   const top = rows.filter(({ key }) => !above(key).some((parent) => results.has(parent)));
   if (node.kind !== "stage" || !node.stage.fork?.keeps) return top;
-  // Without one, a replay takes it whatever the input.
+  // Without a hash, a replay accepts it for any input.
   return top.map(({ input_hash: _, ...row }) => row);
 }
 

@@ -9,7 +9,7 @@ export const PRIVATE_DIRECTORY = 0o700;
 
 /**
  * Permission of other users to read or write. Permission only to pass through a directory reveals
- * nothing, and is kept.
+ * nothing and is kept.
  */
 const OTHERS = 0o066;
 

@@ -9,18 +9,16 @@ import type { Owner, RunHead } from "./store.ts";
 export type QueueOptions = {
   /** The engine that asks. */
   owner: Owner;
-  /**
-   * Queues that it serves, with the number of their runs that may run at once, over all engines.
-   */
+  /** Queues that it serves, with the maximum number of their concurrent runs over all engines. */
   queues: Readonly<Record<string, number>>;
   /**
-   * Slots of this host by name; of a name that is not listed there are none. Shared by all engines
+   * Slots of this host by name; there are none of names that are not listed. Shared by all engines
    * of the host.
    */
   slots: Readonly<Record<string, number>>;
   /**
-   * A run's priority rises by one for every so long that it waits; and one that has waited this
-   * long is not passed by smaller ones any more: what it needs is kept free until it fits.
+   * A run's priority rises by one each time it has waited this long. A run that has waited this
+   * long is no longer passed by smaller ones: what it needs is kept free until it fits.
    */
   ageing_ms: number;
   /** Runs that this process executes right now. */
@@ -30,12 +28,12 @@ export type QueueOptions = {
   alive: (owner: Owner) => Liveness;
 };
 
-/** `force`: the owner's process has been seen to be dead, so its lease does not count. */
+/** `force`: the owner's process is known to be dead, so its lease does not count. */
 export type Choice = { run: string; force: boolean };
 
 /**
- * Who has a run. `held`: a living engine, or one out of sight within its lease. `dead`, `expired`:
- * it is to be taken over. `dropped`: this process owns it and does not execute it.
+ * Who has a run. `held`: a living engine, or one that cannot be observed within its lease. `dead`,
+ * `expired`: to be taken over. `dropped`: this process owns it but does not execute it.
  */
 type Holder = "nobody" | "held" | "dead" | "expired" | "dropped";
 
@@ -83,7 +81,7 @@ export function isQueued(run: RunHead): boolean {
   return run.queue !== null && run.owner === null && isUnfinished(run.status);
 }
 
-/** What a host, with nothing else on it, lacks for the run, in words; null if it has all. */
+/** What an otherwise idle host lacks for the run, as text; null if it lacks nothing. */
 export function lacking(
   { queue, needs }: RunHead,
   { queues, slots }: Pick<QueueOptions, "queues" | "slots">,
@@ -106,12 +104,12 @@ function holderOf(run: RunHead, { owner, executing, alive }: QueueOptions, now_m
   return run.lease_until_ms <= now_ms ? "expired" : "held";
 }
 
-/** Whether the run's processes may still be there, though this engine cannot take it. */
+/** Whether the run's processes may still exist, although this engine cannot take it. */
 function keeps(holder: Holder): boolean {
   return holder === "held" || holder === "expired" || holder === "dropped";
 }
 
-/** What is left of the queues' places and the host's slots. */
+/** The remaining places of the queues and slots of the host. */
 class Room {
   readonly #places: Map<string, number>;
   readonly #slots: Map<string, number>;
@@ -121,7 +119,7 @@ class Room {
     this.#slots = new Map(Object.entries(options.slots));
   }
 
-  /** A running run: a place of its queue, and slots of the host that it runs on. */
+  /** A running run takes a place of its queue and slots of its host. */
   hold(run: RunHead): void {
     this.#takePlace(run);
     if (run.owner?.host === this.options.owner.host) this.#takeSlots(run);

@@ -3,15 +3,15 @@ import { readdirSync } from "node:fs";
 import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
 import type { Store } from "./store.ts";
 
-/** How many there are, and their size in bytes. */
+/** Their number, and their size in bytes. */
 export type Amount = { count: number; bytes: number };
 
 /** Rows that are read at once. */
 const PAGE_ROWS = 5000;
 /**
  * An artifact's name where text or MessagePack refers to it: `"sha256":"..."`. A version's id is
- * such a name too, but no reference by itself: anything that needs the version's record refers to
- * that.
+ * also such a name, but not a reference by itself: anything that needs the version's record refers
+ * to that.
  */
 const REFERENCE = /sha256[^0-9a-f]{1,12}([0-9a-f]{64})(?![0-9a-f])/g;
 
@@ -32,7 +32,7 @@ export async function reachableArtifacts(
     }
   };
   for (const store of stores) {
-    // Includes misnamed runs: an invalid id is no reason to remove what they refer to.
+    // Includes misnamed runs: an invalid id does not justify removing what they refer to.
     for (const id of [...(await store.heads()).map(({ id }) => id), ...await store.misnamed()]) {
       for await (const { value } of allRows(store, id)) take(value);
     }
@@ -48,7 +48,7 @@ export async function reachableArtifacts(
 }
 
 /**
- * Reads an artifact and all that it refers to.
+ * Reads an artifact and everything that it refers to.
  * @throws {LostRecordError} If one of them is missing, torn or altered.
  */
 export async function checkReferred(artifacts: ArtifactStore, ref: ArtifactRef): Promise<void> {
@@ -79,9 +79,9 @@ type SweepOptions = {
 };
 
 /**
- * Removes artifacts that were put before a moment and cannot be reached. One that is put again
- * meanwhile stays: putting renews its file, so it is first moved aside, then looked at once more. A
- * sweep that was killed is finished by the next.
+ * Removes artifacts that were put before a moment and cannot be reached. An artifact that is put
+ * again meanwhile stays: putting renews its file, so it is first moved aside and then checked once
+ * more. The next sweep finishes one that was killed.
  */
 export async function sweepArtifacts(
   artifacts: ArtifactStore,
@@ -107,13 +107,10 @@ export async function sweepArtifacts(
   return removed;
 }
 
-/** `changed_ms`: when it was put last. */
+/** `changed_ms`: when it was last put. */
 export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
 
-/**
- * Artifacts of a store that are not among the reachable ones. Files with other names are left
- * alone.
- */
+/** Artifacts of a store that are not reachable. Files with other names are left alone. */
 export function* unreachableArtifacts(
   { dir }: ArtifactStore,
   reachable: ReadonlySet<string>,
@@ -131,7 +128,7 @@ export function* unreachableArtifacts(
 const ASIDE = "gc.";
 const asideOf = ({ dir }: ArtifactStore, name: string) => `${dir}/tmp/${ASIDE}${name}`;
 
-/** True if it went. */
+/** True if it was removed. */
 function removeOld(
   path: string,
   { aside, before_ms }: { aside: string; before_ms: number },
@@ -154,13 +151,13 @@ function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<strin
   }
 }
 
-/** The size of a file that is older than a moment; null: it is not, or it is gone. */
+/** The size of a file if it is older than a moment; null: it is younger or gone. */
 function ageOf(path: string, before_ms: number): number | null {
   const found = look(path);
   return found && found.changed_ms < before_ms ? found.bytes : null;
 }
 
-/** A file's size and age; null if it is gone, or no file. */
+/** A file's size and age; null if it is gone or not a file. */
 function look(path: string): { bytes: number; changed_ms: number } | null {
   try {
     const { mtime, size, isFile } = Deno.lstatSync(path);

@@ -14,17 +14,16 @@ export function inputHash(
 }
 
 /**
- * As JSON values: the run's configuration as it was recorded, and as it is read today. `earlier`:
- * as it was read before settings that change no result were changed; none: none was.
+ * As JSON values: the run's configuration as recorded, and as read today. `earlier`: its forms
+ * before settings that change no result were changed; empty: none were.
  */
 export type Configs = { recorded: unknown; resolved: unknown; earlier?: readonly unknown[] };
 
 type Asked = Pick<StageTask, "entry" | "stage" | "input">;
 
 /**
- * Whether the recorded input is today's but for settings that have come since, or that may change.
- * Those of the run's configuration are read as what they were then; other fields must have their
- * defaults.
+ * Whether the recorded input equals today's except for settings that are newer or may change. Those
+ * of the run's configuration have their values from then; other fields must have their defaults.
  */
 export function meansTheSame(asked: Asked, configs?: Configs): boolean {
   if (configs === undefined) return isOlder(asked, asked.input);
@@ -40,8 +39,8 @@ export function meansTheSame(asked: Asked, configs?: Configs): boolean {
 }
 
 /**
- * Whether `older`, what the stage would have been given then, is what is recorded. A large input is
- * recorded as hashes only.
+ * Whether `older`, what the stage would have received then, equals the record. A large input is
+ * recorded only as hashes.
  */
 function isOlder({ entry, stage }: Asked, older: unknown): boolean {
   const { input, parts } = intentOf(entry);
@@ -57,7 +56,7 @@ function intentOf(entry: Asked["entry"]): Partial<Intent> {
   return recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Partial<Intent>;
 }
 
-/** What a body would be given, as canonical JSON; null if it would be refused. */
+/** What a body would receive, as canonical JSON; null if it would be refused. */
 function asParsed(stage: Stage, input: unknown): string | null {
   const parsed = stage.input.safeParse(input);
   return parsed.success ? canonicalJson(parsed.data) : null;
@@ -66,19 +65,19 @@ function asParsed(stage: Stage, input: unknown): string | null {
 type Block = Record<string, unknown>;
 
 /**
- * Inputs as they were when settings were missing from the run's configuration, and with `values`
- * when they had other values: where those must not change, a different value makes a different
+ * Inputs from before settings were in the run's configuration, and with `values` from when settings
+ * had different values: for settings that must not change, a different value makes a different
  * input.
  */
 class Before {
-  /** For each block, as canonical JSON: the same block as it was then. */
+  /** For each block, as canonical JSON: the same block at that time. */
   readonly #blocks = new Map<string, unknown>();
   /**
-   * Name and value of each setting that was missing, as a stage has them that is given a block
-   * field by field.
+   * Name and value of each setting that was missing, for stages that receive a block field by
+   * field.
    */
   readonly #added = new Set<string>();
-  /** For each name of a setting: the values that it had then and has no more. */
+  /** For each name of a setting: the values that it had then but no longer has. */
   readonly #changed = new Map<string, unknown[]>();
 
   constructor(before: unknown, now: unknown, readonly options: { values: boolean }) {
@@ -107,7 +106,7 @@ class Before {
   }
 
   /**
-   * The input as it was then. Fields of the input whose recorded values differ may be settings of a
+   * The input at that time. Fields of the input whose recorded values differ may be settings of a
    * block.
    */
   input({ input, entry }: Asked): unknown {

@@ -1,4 +1,4 @@
-/** Metrics as rows of the journal: what a body emitted, recorded with what it made. */
+/** Metrics as rows of the journal: what a body emitted, recorded with its result. */
 import type { Emission } from "./context.ts";
 
 /** The round of the innermost loop around a scope. `loop`: its path, `round` or `outer/2/inner`. */
@@ -11,7 +11,7 @@ export type RecordedMetrics = {
   /** Null outside loops. */
   loop: string | null;
   round: number | null;
-  /** What the numbers are of, as the stage named it. */
+  /** What the numbers measure, as named by the stage. */
   version: string | null;
   metrics: Record<string, number>;
 };
@@ -20,7 +20,7 @@ type Place = { at_ms: number; stage: string; in_round: InRound | null };
 
 /**
  * What is recorded of an emission; null if it has no number to record. Numbers that are not finite
- * are left out.
+ * are omitted.
  */
 export function recordedMetrics(
   { metrics = {}, version }: Emission,

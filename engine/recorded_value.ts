@@ -2,7 +2,7 @@ import { LostRecordError } from "./errors.ts";
 import type { NewRow } from "./store.ts";
 
 /**
- * The JSON of a journal row's value. It may be damaged in a file that is sound as a database.
+ * The JSON of a journal row's value. It may be damaged although the file is intact as a database.
  * @throws {LostRecordError} If it is not JSON.
  */
 export function recordedValue(
@@ -27,7 +27,7 @@ export function isReadable(row: Pick<NewRow, "kind" | "key" | "value">): boolean
 }
 
 /**
- * What a `result` row holds.
+ * The content of a `result` row.
  * @throws {LostRecordError} If its value is damaged.
  */
 export function recordedOutput(key: string, value: string): unknown {
@@ -51,7 +51,7 @@ function damaged(
   );
 }
 
-/** As much of a damaged value as tells what it is. */
+/** The beginning of a damaged value, enough to recognise it. */
 function shown(value: unknown): string {
   return JSON.stringify(String(value).slice(0, 40));
 }

@@ -5,7 +5,7 @@ import type { Journal } from "./journal.ts";
 import { isUnder } from "./keys.ts";
 import type { Resource } from "./resource.ts";
 
-/** The run whose files are looked at. */
+/** The run whose files are checked. */
 type Replayed = {
   readonly settings: { journal: Journal };
   resource<T>(token: Resource<T>, key: string): T;
@@ -23,14 +23,14 @@ async function read(output: () => unknown): Promise<unknown> {
 }
 
 /**
- * Stages of the graph itself whose recorded files are gone (`leaves`). They are made again one by
- * one, in graph order, before anything else starts: what replays from the journal may not have
- * waited for them.
+ * Stages of the graph itself whose recorded files are gone (`leaves`). They are recreated one by
+ * one, in graph order, before anything else starts, because work that replays from the journal may
+ * not have waited for them.
  */
 export class Remaking {
   readonly #open = new Map<string, PromiseWithResolvers<void>>();
 
-  /** Looks at the files of every recorded stage that leaves some. */
+  /** Checks the files of every recorded stage that leaves some. */
   async find(execution: Replayed, { nodes }: Pick<Graph, "nodes">): Promise<void> {
     const { journal } = execution.settings;
     for (const node of nodes) {
@@ -40,7 +40,12 @@ export class Remaking {
       const resource = <T>(token: Resource<T>) => execution.resource(token, key);
       const output = await read(() => journal.output(key, result));
       if (output === undefined || await leaves.areThere(output, { resource })) continue;
-      execution.event({ type: "log", key, text: `what ${key} left is gone: it is made again` });
+      execution.event({
+        type: "log",
+        key,
+        text: `the files of ${key} are gone: they are ` +
+          `recreated`,
+      });
       this.#open.set(key, Promise.withResolvers());
     }
   }
@@ -49,7 +54,7 @@ export class Remaking {
     return this.#open.has(key);
   }
 
-  /** Settles when nothing must be made before the work of this key. */
+  /** Settles when nothing must be recreated before the work of this key. */
   async turnOf(key: string): Promise<void> {
     for (const [before, { promise }] of this.#open) {
       if (isUnder(key, before)) return;
@@ -57,7 +62,7 @@ export class Remaking {
     }
   }
 
-  /** It is made, or has failed permanently, which ends the run. */
+  /** It was recreated, or has failed permanently, which ends the run. */
   over(key: string): void {
     this.#open.get(key)?.resolve();
     this.#open.delete(key);

@@ -1,6 +1,6 @@
 /**
- * The one place that removes directories. Everything else asks here: a lint rule
- * (`tests/lint/removals.ts`) sees to it.
+ * The only place that removes directories. All other code calls it, which a lint rule
+ * (`tests/lint/removals.ts`) enforces.
  */
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { isNothing } from "./derived_file.ts";
@@ -14,33 +14,33 @@ type Removal = {
    */
   home: string;
   /**
-   * What the last name of the path must look like, whole: only what we named ourselves is ours to
-   * remove.
+   * Pattern that the whole last name of the path must match: we may remove only what we named
+   * ourselves.
    */
   named: RegExp;
   /**
-   * Who the directory of the run, the second on the way from the home, must belong to. Null: it is
-   * no run's.
+   * The required owner of the run's directory, the second on the path from the home. null: it does
+   * not belong to a run.
    */
   owner: DirectoryOwner | null;
-  /** Only looks: true if it would go. */
+  /** Only checks: true if it would be removed. */
   dry_run?: boolean;
 };
 
 /**
- * Where a removal has moved its directory: nobody else knows the name, so nobody can swap what is
- * being removed.
+ * Where a removal has moved its directory: nobody else knows the name, so nobody can swap the
+ * directory.
  */
 export const REMOVING = /\.removing-[0-9a-f-]{36}/;
 /** A first-level folder and a name in it. */
 const DEPTH_MIN = 2;
 
 /**
- * Removes a file or a directory with all that is in it, following no link. It is moved aside first
- * and looked at once more: what took its place meanwhile is put back. False: it was not there. A
- * removal that was killed is finished by the next one beside it.
+ * Removes a file or a directory with all its content, following no link. It is first moved aside
+ * and checked once more: if something has replaced it meanwhile, that is restored. False: it did
+ * not exist. The next removal in the same directory finishes one that was killed.
  * @throws {RemovalRefusedError} If the path is not strictly inside the home, is or goes through a
- * link, has another name, or is in a directory that belongs to another run, or to nobody.
+ * link, has a different name, or is in a directory that belongs to another run or to none.
  */
 export async function removeTree(
   path: string,
@@ -56,7 +56,7 @@ export async function removeTree(
   return found;
 }
 
-/** The directory that holds the path, resolved; null if it is not there. */
+/** The directory that contains the path, resolved; null if it does not exist. */
 function realParent(path: string, { home, named, owner }: Removal): string | null {
   const full = resolve(path);
   const name = basename(full);
@@ -65,14 +65,14 @@ function realParent(path: string, { home, named, owner }: Removal): string | nul
     throw refused(path, `it is not inside '${home}'`);
   }
   if (!isNamed(name, named)) {
-    throw refused(path, `'${name}' is not a name that Holdfast gives`);
+    throw refused(path, `'${name}' is not a name that Holdfast uses`);
   }
   try {
     const folder = Deno.realPathSync(join(resolve(home), parts[0]!));
     const expected = join(folder, ...parts.slice(1, -1));
     const found = Deno.realPathSync(dirname(full));
     if (found !== expected) {
-      throw refused(path, `it is reached through a link: '${found}' is where it lies`);
+      throw refused(path, `it is reached through a link: its real path is '${found}'`);
     }
     if (owner !== null) {
       refuseOthers(path, { home, folder: parts[0]!, dir: join(folder, parts[1]!), owner });
@@ -87,7 +87,7 @@ function realParent(path: string, { home, named, owner }: Removal): string | nul
 type Place = { home: string; folder: string; dir: string; owner: DirectoryOwner };
 
 function refuseOthers(path: string, { home, folder, dir, owner }: Place): void {
-  if (!exists(dir)) return; // What is not there is no error.
+  if (!exists(dir)) return; // A missing path is not an error.
   const found = ownerOf(dir);
   if (found === null) throw refused(path, `'${dir}' does not say which run it belongs to`);
   if (isOwnedBy(found, owner, { home, folder })) return;
@@ -127,7 +127,7 @@ function moveAside(path: string, dry_run: boolean): boolean {
     throw error;
   }
   Deno.renameSync(aside, path);
-  throw refused(path, "something else has taken its place");
+  throw refused(path, "something else has replaced it");
 }
 
 async function removeMoved(path: string): Promise<void> {
@@ -138,15 +138,15 @@ async function removeMoved(path: string): Promise<void> {
   }
 }
 
-/** Whether a name is of a pattern from its first character to its last. */
+/** Whether a whole name matches a pattern. */
 export function isNamed(name: string, pattern: RegExp): boolean {
   return new RegExp(`^(?:${pattern.source})$`).test(name);
 }
 
 function refused(path: string, why: string): RemovalRefusedError {
   return new RemovalRefusedError(
-    `Cannot remove '${path}' because ${why}. Fix: look at it, and remove it by hand if it ` +
-      "is not needed",
+    `Cannot remove '${path}' because ${why}. Fix: inspect it, and remove it by hand if you do ` +
+      "not need it",
     { path, why },
   );
 }

@@ -1,7 +1,7 @@
 /**
- * What a resume that opened new budgets tries again. A failure that was recorded as a result is
- * accepted once a stage that reads it has a result: then it stays. One that no stage has accepted
- * is tried again, wherever it is and whatever failed the run.
+ * What a resume with new budgets retries. A failure that was recorded as a result is accepted once
+ * a stage that reads it has a result: then it stays. A failure that no stage has accepted is
+ * retried, wherever it is and whatever failed the run.
  */
 import { refsIn } from "./graph.ts";
 import { wiringOf } from "./graph_draw.ts";
@@ -19,7 +19,8 @@ import type { Entry } from "./journal_tree.ts";
 import { isUnder, joinKey } from "./keys.ts";
 
 /**
- * A scope of the run as far as it got. `flag`: on what a branch hangs; `round`: of a loop's body.
+ * A scope of the run as far as it got. `flag`: the condition of a branch; `round`: that of a loop's
+ * body.
  */
 type Level = {
   scope: Scope;
@@ -28,7 +29,7 @@ type Level = {
   flag?: Ref<unknown>;
   round?: { loop: LoopNode; number: number };
 };
-/** A node of such a scope. `closed`: its round is over, and all that it read is accepted. */
+/** A node of such a scope. `closed`: its round is over, and everything that it read is accepted. */
 type Place = {
   node: StageNode | MapNode;
   key: string;
@@ -38,8 +39,8 @@ type Place = {
 };
 
 /**
- * Marks what is tried again, and what may have another input as it was made of that. Reads outputs
- * of stages that can say so.
+ * Marks what is retried, and what may have a different input because it was computed from that.
+ * Reads outputs of stages that can report failures.
  */
 export async function markReopened(journal: Journal, graph: Scope): Promise<void> {
   if (journal.reopened_seq === 0) return;
@@ -69,13 +70,13 @@ function readersOf(place: Place, places: readonly Place[]): Place[] {
   return places.filter(({ reads }) => reads.includes(place.key));
 }
 
-/** Which recorded results say that something failed, and who has accepted them. */
+/** Which recorded results report failures, and which nodes have accepted them. */
 class Failures {
   readonly #accepted = new Map<Place, Promise<boolean>>();
 
   constructor(readonly journal: Journal, readonly places: readonly Place[]) {}
 
-  /** Those of a node from before the resume that are tried again. */
+  /** Those of a node from before the resume that are retried. */
   async notAccepted(place: Place): Promise<Entry[]> {
     const older = place.entries.filter(({ result, recorded_seq }) =>
       result !== undefined && recorded_seq <= this.journal.reopened_seq
@@ -88,11 +89,11 @@ class Failures {
   async #saysFailed({ node: { stage } }: Place, { key, result }: Entry): Promise<boolean> {
     if (stage.failed === undefined || result === undefined) return false;
     const output = Promise.resolve(result).then((text) => this.journal.output(key, text));
-    // A lost record is reported where it is needed.
+    // A lost record is reported when it is needed.
     return await output.then((value) => stage.failed!(value), () => false);
   }
 
-  /** Every node that reads it has a result of it, in some round. */
+  /** Every node that reads it has a result from it, in some round. */
   #isAccepted(place: Place): Promise<boolean> {
     const known = this.#accepted.get(place) ?? this.#isAcceptedBy(readersOf(place, this.places));
     this.#accepted.set(place, known);
@@ -109,8 +110,7 @@ class Failures {
   }
 
   /**
-   * What is made of each item by itself judges nothing, and neither does a failure that is tried
-   * again: their readers do.
+   * A map over items accepts nothing, and neither does a failure that is retried: their readers do.
    */
   async #accepts(reader: Place): Promise<boolean> {
     if (reader.closed) return true;
@@ -195,7 +195,7 @@ class Walk {
     return [...own, ...flags];
   }
 
-  /** Keys of the stages and maps that a reference means, whatever it goes through. */
+  /** Keys of the stages and maps that a reference leads to, directly or through other nodes. */
   #keys(source: RefSource, level: Level): string[] {
     const through = (wiring: unknown, at: Level) =>
       refsIn(wiring).flatMap((ref) => this.#keys(ref.source, at));
@@ -230,7 +230,7 @@ class Walk {
 
 function above(level: Level, found: (level: Level) => boolean): Level {
   for (let at: Level | undefined = level; at; at = at.up) if (found(at)) return at;
-  throw new RangeError(`Cannot read for '${level.path}' what no scope around it holds`);
+  throw new RangeError(`Cannot read for '${level.path}' a value that no enclosing scope has`);
 }
 
 function roundOf(loop: LoopNode, { up, number }: { up: Level; number: number }): Level {

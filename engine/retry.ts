@@ -1,4 +1,4 @@
-/** When a failed attempt is tried again. */
+/** When a failed attempt is retried. */
 import type { ErrorJson } from "./errors.ts";
 import type { Failure } from "./journal_tree.ts";
 import { attemptsFor, type Stage } from "./stage.ts";
@@ -14,7 +14,7 @@ export const DEFAULT_BACKOFF: Backoff = { first_ms: 500, max_ms: 60_000 };
 const BUDGET_DECIDES = new Set(["user_code", "bad_data"]);
 
 /**
- * However often a scheduler preempts the workers, a stage that never finishes must fail at some
+ * Even if a scheduler keeps preempting the workers, a stage that never finishes must fail at some
  * point.
  */
 const UNCOUNTED_MAX = 50;
@@ -35,13 +35,13 @@ export function nextAttempt(
 ): number | null {
   if (spent(stage, [...failures.map((failure) => failure.error), error])) return null;
   if (!error.retryable && !BUDGET_DECIDES.has(error.code)) return null;
-  // Half of it fixed, half random: retries of one moment spread, and none comes at once.
+  // Half of it fixed, half random: simultaneous retries spread out, and none is immediate.
   const delay = Math.min(backoff.max_ms, backoff.first_ms * 2 ** failures.length) *
     (0.5 + 0.5 * jitter);
   return now_ms + Math.round(delay);
 }
 
-/** Whether the last of these failures was the last that its stage may have. */
+/** Whether the last of these failures has used up the stage's budget. */
 function spent(stage: Pick<Stage, "attempts_max">, errors: readonly ErrorJson[]): boolean {
   const last = errors.at(-1)!;
   if (last.counted === false) {

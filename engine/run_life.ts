@@ -1,6 +1,7 @@
 /**
  * The life of a run, defined once for every database: who may claim it, and what a request, an end
- * or a release does. Each step is one UPDATE: nothing comes between its condition and its effect.
+ * or a release does. Each step is one UPDATE, so nothing happens between its condition and its
+ * effect.
  *
  * created -> running -> done | failed | cancelled; failed -> running (`reopen`). Another engine can
  * claim an owned run only after its lease, or by force.
@@ -8,14 +9,14 @@
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import type { FinalStatus, RunHead } from "./store.ts";
 
-/** How a database spells what the steps are made of. */
+/** How a database spells the parts of the steps. */
 export type Dialect = {
   /** The parameters of one statement, in their order. */
   parameters<N extends string>(...names: N[]): Record<N, string>;
   now: string;
   /** A literal of JSON. */
   json(text: string): string;
-  /** Whether a request of this kind is open; the requests with one more of it. */
+  /** Whether a request of this kind is open; and the requests plus one of this kind. */
   hasRequest(kind: string): string;
   withRequest(kind: string): string;
   /** Which process the owner is. */
@@ -28,7 +29,7 @@ export const UNFINISHED = "status IN ('created', 'running')";
 const OPEN = "status NOT IN ('done', 'cancelled')";
 const UPDATE = "UPDATE runs SET";
 
-/** The statements of each step. Nothing comes back from one whose condition does not hold. */
+/** The statements of each step. A statement whose condition does not hold returns nothing. */
 export function runLife(dialect: Dialect) {
   const { now } = dialect;
   const cancels = dialect.hasRequest("'cancel'");
@@ -54,7 +55,7 @@ function owned({ run, epoch }: { run: string; epoch: string }): string {
   return `id = ${run} AND epoch = ${epoch} AND owner IS NOT NULL`;
 }
 
-/** In two parts, as a store may claim together with something else. */
+/** In two parts, because a store may combine a claim with something else. */
 function claim({ parameters, now, json, hasRequest, owner_boot_id }: Dialect) {
   const names = ["run", "owner", "boot_id", "lease_ms", "force", "seen_epoch", "ended"] as const;
   const { run, owner, boot_id, lease_ms, force, seen_epoch, ended } = parameters(...names);
@@ -76,7 +77,7 @@ function renew({ parameters, now }: Dialect): string {
     WHERE ${owned({ run, epoch })} RETURNING requests`;
 }
 
-/** Cancelling what nobody owns takes effect at once; else the owner reads the request. */
+/** Cancelling an unowned run takes effect immediately; otherwise the owner reads the request. */
 function request({ parameters, now, hasRequest, withRequest }: Dialect): string {
   const { run, kind } = parameters("run", "kind");
   return `${UPDATE} updated_ms = ${now},
@@ -87,7 +88,7 @@ function request({ parameters, now, hasRequest, withRequest }: Dialect): string 
     RETURNING *`;
 }
 
-/** The place of the signal's row. Its giver need not own the run; the first of a name stays. */
+/** The place of the signal's row. Its sender need not own the run; the first of a name stays. */
 function signal({ parameters, now }: Dialect): string {
   const { run, name } = parameters("run", "name");
   return `${UPDATE} last_seq = last_seq + 1, updated_ms = ${now}
@@ -96,7 +97,7 @@ function signal({ parameters, now }: Dialect): string {
     RETURNING no, epoch, last_seq, updated_ms`;
 }
 
-/** A cancel that was asked for first wins. */
+/** A cancel that was requested first wins. */
 function finish({ parameters, hasRequest }: Dialect, freed: string): string {
   const { run, epoch, status, error } = parameters("run", "epoch", "status", "error");
   const cancels = hasRequest("'cancel'");
@@ -116,8 +117,8 @@ export function hasEnded({ status }: Pick<RunHead, "status">): boolean {
 }
 
 /**
- * Of a run that `finish` did not change: it has ended in this epoch already, or belongs to another
- * engine.
+ * The state of a run that `finish` did not change: it has already ended in this epoch, or belongs
+ * to another engine.
  */
 export function endedAs(
   head: RunHead,

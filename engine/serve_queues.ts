@@ -16,11 +16,12 @@ import { AGEING_MS, chooseRun, lacking, type QueueOptions } from "./queue.ts";
 import type { Owner, RowKind, RunHead, Store } from "./store.ts";
 
 /**
- * What a look at a run's entry said: what to execute it with, or a sentence why this engine cannot.
+ * The result of checking a run's entry: what to execute it with, or a sentence why this engine
+ * cannot.
  */
 export type Verdict<G> = { graph: G } | { refused: string };
 
-/** A run that was taken: `before` as it stood in the store, `head` as the claim answered it. */
+/** A claimed run: `before` is its head in the store, `head` the claim's answer. */
 export type Taken<G> = { before: RunHead; head: RunHead; graph: G };
 
 /** What a serving engine does with the runs of its queues. */
@@ -36,8 +37,8 @@ export type ServeEvent =
 export type ServeOptions<G> = {
   store: Store;
   /**
-   * Queues to serve, with how many of their runs may run at once over all engines; Infinity: no
-   * bound.
+   * Queues to serve, with the maximum number of their concurrent runs over all engines; Infinity:
+   * no limit.
    */
   queues: Readonly<Record<string, number>>;
   /** Finds a run's graph. Called once for each run that is seen. */
@@ -49,7 +50,7 @@ export type ServeOptions<G> = {
   /** Slots of this host by name. */
   slots?: Readonly<Record<string, number>>;
   lease_ms?: number;
-  /** How often the store is looked at while there is nothing to take. */
+  /** How often the store is polled while there is nothing to take. */
   poll_ms?: number;
   ageing_ms?: number;
   /** Stop once every run that it could execute has ended, on any engine. */
@@ -61,31 +62,31 @@ export type ServeOptions<G> = {
 };
 
 /**
- * Engines lost in a row without a row of progress, after which a run is given up: it may be what
+ * Consecutive engines lost without a row of progress, after which a run is given up: it may be what
  * ends them.
  */
 const TAKEOVERS_MAX = 3;
 /**
- * An engine that was ended sooner had no time to do anything: an operator who restarts it blames no
- * run.
+ * An engine that ended sooner had no time to do anything, so an operator's restarts do not count
+ * against a run.
  */
 const WORKED_MS = 10_000;
-/** Even those: a run whose engines never last as long as that is given up too. */
+/** The limit for these: a run whose engines never last that long is also given up. */
 const TAKEOVERS_AT_ONCE_MAX = 20;
-/** Rows that show that an engine got somewhere. */
+/** Rows that show that an engine made progress. */
 const PROGRESS: RowKind[] = ["result", "failure", "checkpoint", "round"];
 type Takeover = { lived_ms?: number | null };
 const TAKEOVER = { kind: "note/takeover", key: "run" } as const;
 /**
- * A run that this machine could not run (a full disk, a store out of reach) is tried again, less
- * and less often.
+ * A run that this machine could not run (a full disk, an unreachable store) is retried, less and
+ * less often.
  */
 const PUT_OFF_MS = 1000;
 const PUT_OFF_MS_MAX = 60_000;
 
 /**
  * Serves queues until `drain` is aborted, then lets the runs in flight stop at their next durable
- * point and gives them back. Settles when nothing is left running here.
+ * point and releases them. Settles when nothing is running here any more.
  */
 export async function serveQueues<G>(options: ServeOptions<G>, drain: AbortSignal): Promise<void> {
   await new Server(options, drain).serve();
@@ -99,7 +100,7 @@ class Server<G> {
   readonly #executing = new Map<string, Promise<void>>();
   readonly #verdicts = new Map<string, Verdict<G>>();
   readonly #putOff = new Map<string, { until_ms: number; ms: number }>();
-  /** Runs that this engine could run and that have not ended, as of the last look. */
+  /** Runs that this engine could run and that have not ended, as of the last poll. */
   #unfinished = 0;
   #wake = new AbortController();
 
@@ -125,7 +126,7 @@ class Server<G> {
   }
 
   /**
-   * The next run, claimed. A run that is seen for the first time is looked at before anything is
+   * The next run, claimed. A run that is seen for the first time is checked before anything is
    * chosen.
    */
   async #take(): Promise<Taken<G> | null> {
@@ -151,7 +152,7 @@ class Server<G> {
     }
   }
 
-  /** What the transaction is given, and what it saw. */
+  /** What the transaction receives, and what it saw. */
   #choosing() {
     const { queues, slots = {}, ageing_ms = AGEING_MS, owner, alive = ownerAlive } = this.#options;
     const options: QueueOptions = {
@@ -233,7 +234,8 @@ class Server<G> {
       );
       const error = outcome.status === "failed" ? outcome.error : undefined;
       this.#emit({ type: "ended", run: head.id, status: outcome.status, error });
-      // One that comes back although it was not lost must not come back at once, again and again.
+      // A run that was released without being lost must not be taken again immediately, over and
+      // over.
       if (outcome.status !== "fenced") this.#defer(head.id);
     } finally {
       over.abort();
@@ -242,14 +244,14 @@ class Server<G> {
   }
 
   /**
-   * From the claim on, also before the run's own engine is up: reading its rows may take longer
-   * than a lease.
+   * From the claim on, even before the run's own engine is up, because reading its rows may take
+   * longer than a lease.
    */
   async #keepLease({ id, epoch }: RunHead, signal: AbortSignal): Promise<void> {
     const { store, clock, lease_ms } = this.#options;
     for (;;) {
       await clock.sleep(lease_ms / 4, signal);
-      // Whether it still owns the run, and whether the store is there, is found out by what writes.
+      // Writes find out whether it still owns the run and whether the store is available.
       await store.renew(id, epoch, lease_ms).catch(() => {});
     }
   }
@@ -280,8 +282,8 @@ class Server<G> {
   }
 
   /**
-   * From a lost engine's takeover to the last time that it extended its lease; null: when it took
-   * the run is not recorded.
+   * Time from a lost engine's takeover to the last extension of its lease; null: the time of the
+   * takeover is not recorded.
    */
   async #livedMs({ id, epoch, lease_until_ms }: RunHead): Promise<number | null> {
     const rows = await this.#options.store.read(id, { kinds: [TAKEOVER.kind] });
@@ -308,7 +310,7 @@ class Server<G> {
     }
   }
 
-  /** How long this engine leaves the run alone: twice as long as last time. */
+  /** How long this engine leaves the run alone: twice as long as the last time. */
   #defer(run: string): number {
     const ms = Math.min(PUT_OFF_MS_MAX, 2 * (this.#putOff.get(run)?.ms ?? PUT_OFF_MS / 2));
     this.#putOff.set(run, { until_ms: this.#options.clock.monotonic() + ms, ms });
@@ -359,8 +361,8 @@ function isOfThisMachine(error: unknown): error is EngineError {
 function crashLoop(run: string, takeovers: number): ErrorJson {
   return new InfrastructureError(
     `Cannot continue with run '${run}' because its engine died or froze, and so did the ` +
-      `${takeovers} that took it over, without ` +
-      "one result between. Find out what ended them (out of memory?), then 'resume' the run",
+      `${takeovers} engines that took it over, without a result in between. Find out what ended ` +
+      "them (out of memory?), then 'resume' the run",
     { run, takeovers },
     { retryable: false },
   ).toJSON();

@@ -6,11 +6,11 @@ import type { JournalRow, Store } from "./store.ts";
 const VALUE_CHARS_MAX = 64 * 1024;
 
 /**
- * Gives a run the signal that a body waits for, or will wait for, with `ctx.signalled(name)`. From
- * any process: the store carries it, and the engine that executes the run sees it at its next look.
- * The first signal of a name counts.
- * @throws {InvalidInputError} If the run has ended, the value is too long, or the signal was given
- * before with another value.
+ * Sends a run the signal that a body waits for, or will wait for, with `ctx.signalled(name)`. Works
+ * from any process: the store carries it, and the engine that executes the run sees it at its next
+ * poll. The first signal of a name counts.
+ * @throws {InvalidInputError} If the run has ended, the value is too long, or the signal was sent
+ * before with a different value.
  */
 export async function signalRun(
   store: Store,
@@ -23,7 +23,7 @@ export async function signalRun(
     throw new InvalidInputError(
       `Cannot signal '${name}' to run '${run}' because its value is too long: ` +
         `${text.length} characters, at most ` +
-        `${VALUE_CHARS_MAX}. Fix: give the path of a file`,
+        `${VALUE_CHARS_MAX}. Fix: pass the path of a file instead`,
       facts,
     );
   }
@@ -38,14 +38,14 @@ export async function signalRun(
   }
   if (given!.value === text) return;
   throw new InvalidInputError(
-    `Cannot signal '${name}' to run '${run}' because it was given before: it is ${
+    `Cannot signal '${name}' to run '${run}' because it was already sent: its value is ${
       given!.value
     }, and the first counts`,
     facts,
   );
 }
 
-/** The first signal of this name, if it was given. */
+/** The first signal of this name, if it was sent. */
 export async function givenSignal(
   store: Store,
   run: string,

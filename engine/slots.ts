@@ -1,7 +1,7 @@
-/** Counted places on worker groups. A request gets all that it asks for at once, or waits. */
+/** Counted places on worker groups. A request gets everything at once, or waits. */
 import { InvalidInputError } from "./errors.ts";
 
-/** How many slots of each name are asked for together. */
+/** How many slots of each name are requested together. */
 export type Needs = Readonly<Record<string, number>>;
 export type Release = () => void;
 
@@ -15,7 +15,10 @@ const ENGINE_IN_FLIGHT = 64;
  */
 const PASSED_MAX = 8;
 
-/** First come, first served, but what fits may pass what does not: at most `PASSED_MAX` times. */
+/**
+ * First come, first served, but requests that fit may pass one that does not, at most `PASSED_MAX`
+ * times.
+ */
 export class Slots {
   readonly #free = new Map<string, number>();
   readonly #waiting: Request[] = [];
@@ -53,7 +56,7 @@ export class Slots {
     );
   }
 
-  /** Looks through the waiting requests only while there is room in what was freed. */
+  /** Looks through the waiting requests only while some of the freed slots remain. */
   #release(needs: Needs): void {
     const freed = Object.keys(needs);
     for (const name of freed) this.#free.set(name, this.#left(name) + needs[name]!);

@@ -38,7 +38,7 @@ import type {
 /** SQLite's "no limit". */
 const NO_LIMIT = -1;
 
-/** Columns that hold JSON; the others are as in `RunHead`. */
+/** Columns that contain JSON; the others are as in `RunHead`. */
 type HeadJson = { owner: string | null; requests: string; needs: string; parent: string | null };
 type HeadRow = Omit<RunHead, keyof HeadJson> & HeadJson & { no: number };
 type Renewed = { fenced: true } | { fenced: false; requests: RequestKind[] };
@@ -61,7 +61,7 @@ export class SqliteJournal {
 
   constructor(readonly options: JournalOptions) {}
 
-  /** A new and empty one, which ends with the process. */
+  /** A new and empty database, which ends with the process. */
   static inMemory(clock: Clock): SqliteJournal {
     const journal = new SqliteJournal({ db: new DatabaseSync(":memory:"), where: "memory", clock });
     createTables(journal.options.db);
@@ -116,7 +116,7 @@ export class SqliteJournal {
     });
     if (!row) {
       throw new InvalidInputError(
-        `Cannot create run '${id}' because there is one already: choose another --id`,
+        `Cannot create run '${id}' because it already exists: choose a different --id`,
         { run: id },
       );
     }
@@ -263,7 +263,7 @@ function toHead(row: unknown): RunHead {
   return { ...rest, ...parsed, parent: orNull(parent) };
 }
 
-/** Rows come with null where there is no input hash. */
+/** Rows have null if there is no input hash. */
 function toRow(row: unknown): JournalRow {
   const { seq, epoch, at_ms, kind, key, input_hash, value } = row as JournalRow;
   const found: JournalRow = { seq, epoch, at_ms, kind, key, value };
@@ -274,8 +274,8 @@ function toRow(row: unknown): JournalRow {
 /**
  * The index is named, not left to the planner, which without statistics prefers any equality on
  * `kind` to a narrow range of keys: with a prefix, only the keys under it are read; `newest_first`
- * with kinds walks back from the last such row, and `after_seq` reads what is newer, however much
- * history lies under the prefix.
+ * with kinds walks back from the last such row, and `after_seq` reads only newer rows, however much
+ * history is under the prefix.
  */
 function selectRows(run: string, query: ReadQuery): { sql: string; values: (string | number)[] } {
   const { kinds, prefix, after_seq, limit, newest_first } = query;

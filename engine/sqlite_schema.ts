@@ -45,7 +45,7 @@ function checksum(statements: readonly string[]): string {
 let known: string[] | undefined;
 
 /**
- * The checksum of each version from 0, the empty file: SQLite's own words for the tables after each
+ * The checksum of each version from 0, the empty file: SQLite's own text of the tables after each
  * list of changes.
  */
 function checksums(): string[] {
@@ -60,14 +60,14 @@ function checksums(): string[] {
   return known = found;
 }
 
-/** Creates the tables in a database that nobody else sees, and that is never opened again. */
+/** Creates the tables in a database that nothing else sees and that is never opened again. */
 export function createTables(db: DatabaseSync): void {
   db.exec(VERSIONS.flat().join(";"));
 }
 
 /**
- * Creates the tables in a new file and brings those of an older version up to this one; refuses a
- * file of a newer Holdfast, of another program, or with altered tables.
+ * Creates the tables in a new file and upgrades those of an older version; refuses a file of a
+ * newer Holdfast, of a different program, or with altered tables.
  */
 export function ensureSchema(db: DatabaseSync, path: string): void {
   const expected = checksums();
@@ -93,7 +93,7 @@ function migrate(
     !statements.some((one) => one.startsWith("CREATE TABLE holdfast_schema"))
   ) {
     throw new InvalidInputError(
-      `Cannot open ${path} as a journal: it is the database of another program`,
+      `Cannot open ${path} as a journal: it is the database of a different program`,
       { path },
     );
   }
@@ -102,7 +102,7 @@ function migrate(
     throw new InvalidInputError(
       `Cannot open ${path} because its schema is version ${version} and this Holdfast knows ` +
         `up to ${SCHEMA_VERSION}: ` +
-        `use the newer Holdfast that wrote it, or another --home`,
+        "use the newer Holdfast that wrote it, or a different --home",
       { path, version, known: SCHEMA_VERSION },
     );
   }
@@ -125,7 +125,7 @@ function migrate(
   );
 }
 
-/** 0 where no version is recorded. */
+/** 0 if no version is recorded. */
 function versionOf(db: DatabaseSync): number {
   const row = db.prepare("SELECT version FROM holdfast_schema").get() as
     | { version: number }
@@ -140,7 +140,7 @@ function statementsOf(db: DatabaseSync): string[] {
   return rows.map((row) => row.sql);
 }
 
-/** What SQLite says, and what a person does about it. */
+/** What SQLite says, and the fix. */
 const REMEDIES: [RegExp, string, { retryable: boolean }][] = [
   [/full/, "the disk is full. Free some space, then resume", { retryable: false }],
   [/readonly|read-only/, "the file or its directory is read-only. Allow writing, then resume", {
@@ -148,23 +148,28 @@ const REMEDIES: [RegExp, string, { retryable: boolean }][] = [
   }],
   [
     /malformed|not a database/,
-    "the file is damaged. Restore it from a copy, or use another --home",
+    "the file is damaged. Restore it from a copy, or use a different --home",
     {
       retryable: false,
     },
   ],
-  [/locked|busy/, "another process holds its lock. Try again when that process is done", {
+  [/locked|busy/, "another process holds its lock. Try again when that process has finished", {
     retryable: true,
   }],
-  [/unable to open/, "the file cannot be opened or created. Check the directory and its rights", {
-    retryable: false,
-  }],
+  [
+    /unable to open/,
+    "the file cannot be opened or created. Check the directory and its " +
+    "permissions",
+    {
+      retryable: false,
+    },
+  ],
   [/disk I\/O/, "the disk reports an error. Check the disk, then resume", { retryable: false }],
 ];
 
 /**
- * An error of SQLite as ours. What was acknowledged before is in the file; the failed transaction
- * left nothing.
+ * An error of SQLite as an engine error. What was acknowledged before is in the file; the failed
+ * transaction left nothing.
  */
 export function asStoreError(error: unknown, what: string, path: string): EngineError {
   if (error instanceof EngineError) return error;

@@ -28,7 +28,7 @@ type SqliteOptions = {
   clock?: Clock;
   /** How long a write waits for another process's transaction. */
   busy_timeout_ms?: number;
-  /** Bound of the file's size in pages of 4 KiB: a write beyond it fails as on a full disk. */
+  /** Limit of the file's size in pages of 4 KiB: a write beyond it fails as on a full disk. */
   pages_max?: number;
 };
 
@@ -44,7 +44,7 @@ type Write = {
 
 /**
  * The journal in one SQLite file. Safe for several processes: every write is one immediate
- * transaction, durable when its promise settles. Writes that are asked for in one turn of the event
+ * transaction, durable when its promise settles. Writes that are requested in one turn of the event
  * loop share a transaction and its fsync.
  */
 export class SqliteStore implements Store {
@@ -64,7 +64,7 @@ export class SqliteStore implements Store {
     this.path = path;
     try {
       mkdirSync(dirname(path), { recursive: true });
-      // The files beside it get the mode that this one has.
+      // The files next to it get the same mode.
       closeSync(openSync(path, "a", PRIVATE_FILE));
       this.#db = new DatabaseSync(path);
     } catch (error) {
@@ -157,7 +157,7 @@ export class SqliteStore implements Store {
     return this.#write(`reopen run '${run}'`, (journal) => journal.reopen(run, epoch));
   }
 
-  /** Finishes the writes that were asked for, then closes the file. */
+  /** Finishes the requested writes, then closes the file. */
   close(): Promise<void> {
     return this.#closing ??= this.#group.idle().then(() => this.#db.close());
   }

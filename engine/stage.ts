@@ -41,7 +41,7 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * gpu: 2 }`.
    */
   slots?: Needs;
-  /** The phase of its graph that it belongs to: recorded, and reported to observers and faults. */
+  /** The phase of its graph: recorded, and reported to observers and faults. */
   phase?: string;
   /** Limit of one attempt. */
   timeout_ms?: number;
@@ -54,14 +54,14 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   replay?: ReplayPolicy;
   /**
    * The body may start while the rows of its input, and its own intent, are still on their way to
-   * the store, so that consecutive stages share a commit. For bodies whose only effects are their
-   * result and operations that wait for `ctx.durable()` themselves: records, steps, worker
-   * operations. If a crash loses the rows, it loses the result too.
+   * the store, so consecutive stages share a commit. For bodies whose only effects are their result
+   * and operations that wait for `ctx.durable()` themselves: records, steps, worker operations. If
+   * a crash loses the rows, it loses the result too.
    */
   eager?: boolean;
   /**
    * Whether a recorded output says that something in it failed. If the run then failed because of
-   * its code or data, a resume makes such an output again.
+   * its code or data, a resume redoes such an output.
    */
   failed?: (output: z.output<Out>) => boolean;
   /**
@@ -69,13 +69,13 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * the recorded identity, or the run fails.
    */
   leaves?: Leaves<z.output<Out>>;
-  /** What a fork makes of its record where the child would not ask for the same. */
+  /** What a fork does with its record if the child would request something different. */
   fork?: ForkPolicy;
-  /** Its body. One that needs more of the engine writes `ctx: RecordingContext`. */
+  /** Its body. A body that needs more from the engine declares `ctx: RecordingContext`. */
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
 
-/** Declares a stage. Nothing runs until an engine executes a graph that holds it. */
+/** Declares a stage. Nothing runs until an engine executes a graph that contains it. */
 export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   options: StageOptions<In, Out>,
 ): Stage<z.input<In>, z.output<Out>> {
@@ -98,7 +98,7 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   if (options.slots && runs_on === "engine") {
     throw new RangeError(
       `Cannot define stage '${options.name}' with slots because it runs on the engine, ` +
-        "where it may call stages that need them",
+        "where it may call stages that need slots",
     );
   }
   return {

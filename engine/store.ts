@@ -22,7 +22,7 @@ export type NewRow = {
    * Scope path + name + occurrence or id: `round/3/score#17`. For notes: what the note is about.
    */
   key: string;
-  /** sha256 of the canonical JSON of the input, where there is one. */
+  /** sha256 of the canonical JSON of the input, if there is one. */
   input_hash?: string;
   /** JSON text. Values over 64 KiB are moved to an artifact by the journal, not by the driver. */
   value: string;
@@ -39,8 +39,8 @@ export type Owner = { boot_id: string; host: string; pid: number; process_start:
 /** How a run ended. */
 export type FinalStatus = "done" | "failed" | "cancelled";
 /**
- * What another process asks a run's engine for: to cancel it, or to let what is in flight finish
- * and stop.
+ * What another process requests from a run's engine: to cancel the run, or to finish the work in
+ * flight and stop.
  */
 export type RequestKind = "cancel" | "drain";
 
@@ -73,7 +73,7 @@ export type RunHead = {
   error: string | null;
   created_ms: number;
   updated_ms: number;
-  /** The queue that an engine takes it from; null: the process that made it runs it. */
+  /** The queue from which an engine takes it; null: the process that created it runs it. */
   queue: string | null;
   /** The queued run with the higher priority goes first. */
   priority: number;
@@ -81,7 +81,7 @@ export type RunHead = {
   needs: Record<string, number>;
   /** Null: not a fork. */
   parent: Parent | null;
-  /** Where the run keeps its files, by the name that its creator gave; null: unknown. */
+  /** The home in which the run keeps its files, as named by its creator; null: unknown. */
   home: string | null;
   /** The version of its journal: see `JOURNAL_VERSION`. */
   journal: number;
@@ -91,7 +91,9 @@ export type NewRun =
   & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
   & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent" | "home" | "journal">>;
 
-/** Which journal this is: a random id, made with its tables. `since_ms`: no run in it is older. */
+/**
+ * The journal's identity: a random id, created with its tables. `since_ms`: no run in it is older.
+ */
 export type StoreIdentity = { id: string; since_ms: number };
 
 /** `fenced`: another owner has claimed the run since; nothing was written. */
@@ -99,20 +101,20 @@ export type Appended = { fenced: false; last_seq: number } | { fenced: true };
 /** Whether the run is now the caller's, and its head either way. */
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
-/** How a run is claimed: for how long, and whether over a lease that has not run out. */
+/** How a run is claimed: for how long, and whether despite a lease that has not expired. */
 export type ClaimOptions = {
   lease_ms: number;
   force?: boolean;
   seen_epoch?: number;
   /**
-   * Takes a run that is done or cancelled too, to collect what it no longer needs. It stays done or
-   * cancelled.
+   * Also takes a run that is done or cancelled, to collect what it no longer needs. It stays done
+   * or cancelled.
    */
   ended?: boolean;
 };
 
 /**
- * Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a
+ * Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as for a
  * claim.
  */
 export type Choose = (runs: RunHead[], now_ms: number) => { run: string; force: boolean } | null;
@@ -142,26 +144,23 @@ export interface Store {
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   /** One run's head; null if it does not exist. */
   head(run: string): Promise<RunHead | null>;
-  /**
-   * The newest first. `limit`: how many are looked at; those that are misnamed are left out of the
-   * answer.
-   */
+  /** Newest first. `limit`: how many are examined; misnamed ones are left out of the answer. */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
   /** Ids of the runs that only `read` accepts, because they are not valid ids. */
   misnamed(): Promise<string[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false)
-   * while another owner's lease is fresh, unless `force` (the caller has seen that the owner's
-   * process is dead), and always when the run is done or cancelled, unless `ended`. `seen_epoch`:
-   * refused too if the epoch has moved on since the caller looked, so that two resumes of one dead
-   * run do not take it from each other. A created run becomes running; a failed one stays so until
+   * while another owner's lease is fresh, unless `force` (the caller knows that the owner's process
+   * is dead), and always if the run is done or cancelled, unless `ended`. `seen_epoch`: also
+   * refused if the epoch has risen since the caller looked, so that two resumes of one dead run do
+   * not take it from each other. A created run becomes running; a failed one stays so until
    * `reopen`. A drain request of the old owner is forgotten, a cancel request is not. The journal's
-   * version becomes this Holdfast's; one that is newer is refused.
+   * version becomes this Holdfast's; a newer one is refused.
    */
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
   /**
    * Claims the run that `choose` picks, in one transaction that excludes every other dequeue: two
-   * engines see each other's choice. Null: it picked none, or one that may not be claimed.
+   * engines see each other's choice. null: it picked none, or one that must not be claimed.
    */
   dequeue(owner: Owner, options: DequeueOptions): Promise<RunHead | null>;
   /**
@@ -179,18 +178,18 @@ export interface Store {
    */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
   /**
-   * Deletes rows, all or none, under the same fence; those that are gone already do not matter.
-   * Seqs are not used again.
+   * Deletes rows, all or none, under the same fence; rows that are already gone do not matter. Seqs
+   * are never reused.
    */
   remove(run: string, epoch: number, seqs: number[]): Promise<Appended>;
   /**
-   * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row.
+   * Rows in order of seq; `newest_first` reverses the order, so `limit: 1` is the last such row.
    * `prefix`: of the key. `after_seq` is exclusive.
    */
   read(run: string, query?: ReadQuery): Promise<JournalRow[]>;
   /**
-   * Asks the owner to cancel or drain. Cancelling a run that nobody owns (its `owner` is null)
-   * takes effect at once; draining one, or asking anything of an ended run, changes nothing.
+   * Asks the owner to cancel or drain. Cancelling an unowned run (its `owner` is null) takes effect
+   * immediately; draining it, or requesting anything of an ended run, changes nothing.
    */
   request(run: string, kind: RequestKind): Promise<RunHead>;
   /**
@@ -201,7 +200,7 @@ export interface Store {
   signal(run: string, name: string, value: string): Promise<RunHead>;
   /**
    * Ends the run; a cancel request that came first wins, in the same statement. Releases the lease.
-   * Of a run that has ended in this epoch already it answers the status that stands.
+   * For a run that has already ended in this epoch it returns the existing status.
    */
   finish(
     run: string,

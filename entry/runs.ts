@@ -8,10 +8,13 @@
 export {
   DataError,
   type DataPlace,
+  type LoadedRows,
   loadRows,
   type ReadOptions,
+  type RowNeeds,
   SourceConfig,
   type SourceInput,
+  type SourceSummary,
 } from "../data/mod.ts";
 export { RewardConfig } from "../rewards/mod.ts";
 export { RolloutsConfig } from "../rollouts/mod.ts";

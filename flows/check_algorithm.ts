@@ -1,5 +1,5 @@
 /**
- * An algorithm in Python looked at before a run is made: what is wrong with it is bad input, not a
+ * Checks an algorithm in Python before a run is created: a problem with it is bad input, not a
  * failed run.
  */
 import { inPython } from "../algs/mod.ts";
@@ -14,7 +14,7 @@ import {
 } from "../workers/mod.ts";
 import { misuse, sourceOf, type Use } from "./stages/open_algorithm.ts";
 
-/** What each flow that trains learns from. */
+/** What each training flow learns from. */
 const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
   online: "rewards",
   quickstart: "rewards",
@@ -23,7 +23,7 @@ const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
 };
 
 /**
- * Opens the algorithm of a configuration in a process of the trainer's Python, if it is a file. The
+ * If the algorithm of a configuration is a file, opens it in a process of the trainer's Python. The
  * run opens it again.
  * @throws {InvalidInputError} If it cannot be used.
  */
@@ -62,7 +62,7 @@ async function describe(python: string, source: unknown): Promise<unknown> {
     module,
     input: JSON.stringify(source),
   });
-  // Above it: what the file prints.
+  // The lines above it: what the file prints.
   if (code === 0) return JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
   throw new InvalidInputError(stderr.trimEnd(), { code });
 }

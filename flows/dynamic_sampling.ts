@@ -1,7 +1,9 @@
-/** Rounds that draw until they are full of groups to learn from. */
+/** Rounds that draw until they are full of usable groups. */
 import { type Refill, refillOf } from "../algs/mod.ts";
-import type { Policy } from "../data/mod.ts";
+import type { Policy, RecentRewards } from "../data/mod.ts";
+import { mixtureOf } from "../configs/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
+import type { MixtureCarried } from "./mixture.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
 import { samplingOf } from "./sampling.ts";
 import type { OpenedSplit } from "./stages/open_data.ts";
@@ -10,30 +12,34 @@ import { type Draws, NO_DRAWS, sampleUntilFull } from "./stages/sample_until_ful
 import type { ScoredGroup } from "./stages/score_group.ts";
 
 /**
- * What the loop carries for it beside the policy; nothing, where the algorithm takes what a round
- * draws.
+ * What the loop carries for this besides the policy; nothing if the algorithm trains on whatever a
+ * round draws.
  */
 export function drawsCarried(g: GraphBuilder, { algorithm }: OnlineRounds): { draws?: Ref<Draws> } {
   return refillOf(algorithm) === null ? {} : { draws: g.constant(NO_DRAWS) };
 }
 
-/** What a round draws from. */
+/** Where a round draws from. */
 export type RefilledFrom = {
   data: Ref<OpenedSplit>;
   round: Ref<number>;
   policy: Ref<Policy>;
-  /** What the round before handed on. */
+  /** What the previous round passed on. */
   draws: Ref<Draws>;
+  /** If sources are mixed. */
+  mix?: MixtureCarried;
   refill: Refill;
 };
-/** A round's groups, what it hands on to the next, and what it counted. */
+/** A round's groups, what it passes to the next round, and its counts. */
 export type Refilled = {
   scored: Ref<ScoredGroup[]>;
   draws: Ref<Draws>;
+  /** What it passes on about its sources. */
+  mix: MixtureCarried;
   metrics: Ref<Record<string, number>>;
 };
 
-/** As `scoredRollouts`, but draws on until `prompts_per_round` groups are there to learn from. */
+/** Like `scoredRollouts`, but continues to draw until `prompts_per_round` groups are usable. */
 export function refilledRollouts(
   g: GraphBuilder,
   config: OnlineRounds,
@@ -49,7 +55,9 @@ export function refilledRollouts(
     rollouts,
   } = config;
   const { slab_groups, on_failed_sample, failed_fraction_max } = rollouts;
-  const { policy, refill, ...rest } = from;
+  const { policy, refill, mix = {}, ...rest } = from;
+  const mixture = mixtureOf(config.data);
+  const { drawn, recent } = mix;
   const sampled = g.stage(sampleUntilFull, {
     ...rest,
     ...refill,
@@ -64,10 +72,15 @@ export function refilledRollouts(
     published: g.stage(publishPolicy, { policy }),
     sampling: samplingOf(sampler),
     rewards: config.reward,
+    ...(mixture && drawn && { mixing: { mixture, drawn, ...(recent && { recent }) } }),
   });
   return {
     scored: sampled.field("scored"),
     draws: sampled.field("draws"),
+    mix: {
+      ...(drawn && { drawn: sampled.field("drawn") as Ref<number[]> }),
+      ...(recent && { recent: sampled.field("recent") as Ref<RecentRewards> }),
+    },
     metrics: sampled.field("metrics"),
   };
 }

@@ -1,13 +1,14 @@
 import {
   EvaluateConfig,
   evaluationName,
+  evaluationPasses,
   type EvaluationSet,
   evaluationSets,
   type OnlineConfig,
 } from "../configs/mod.ts";
-import type { Policy, Sampling, SourceConfig } from "../data/mod.ts";
+import type { Policy, Slab, SourceConfig } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
-import { rightness } from "../rewards/mod.ts";
+import { rewardCalled, rightness } from "../rewards/mod.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { greedyOf, samplingOf } from "./sampling.ts";
 import { drawEvaluation } from "./stages/draw_prompts.ts";
@@ -17,20 +18,32 @@ import { type Published, publishPolicy } from "./stages/publish_policy.ts";
 import { scoreGroup } from "./stages/score_group.ts";
 import { type Evaluation, summariseEvaluation } from "./stages/summarise_evaluation.ts";
 
-/**
- * What an evaluation reads of a configuration. `label`: what it is called in results, `before` or
- * `after`.
- */
-export type EvaluationPlan =
+/** @internal */
+type Evaluate = EvaluateConfig["evaluate"];
+
+/** What an evaluation reads from a configuration. */
+export type EvaluationSettings =
   & Pick<OnlineConfig, "seed" | "reward" | "sampler">
-  & Pick<OnlineConfig, "evaluate">
   & RowsConfig
-  & { data?: { eval?: SourceConfig[] }; label: string };
+  & {
+    evaluate: Omit<Evaluate, "sets"> & Partial<Pick<Evaluate, "sets">> | null;
+    data?: { eval?: SourceConfig[] };
+  };
 
-type Pass = { name: string; samples_per_prompt: number; sampling: Sampling };
+/** `label`: its name in results, `before` or `after`. */
+export type EvaluationPlan = EvaluationSettings & { label: string };
+
+/** The rows of a set, as slabs. */
+type DrawnSet = { set: EvaluationSet; drawn: Ref<Slab[]> };
 
 /**
- * The evaluations that a configuration asks for, of each of its sets: greedy, sampled, both, or
+ * Which moment is evaluated. `round`: the round, whose number is part of the name; absent: `label`
+ * alone. `series`: its metrics have the same names in every round.
+ */
+export type Moment = { label: string; round?: Ref<number>; series?: true };
+
+/**
+ * The evaluations that a configuration requests for each of its sets: greedy, sampled, both, or
  * none.
  */
 export function evaluations(
@@ -39,67 +52,72 @@ export function evaluations(
   policy: Ref<Policy>,
 ): Ref<Evaluation>[] {
   if (plan.evaluate === null) return [];
-  const { greedy, samples_per_prompt } = plan.evaluate;
-  const passes: Pass[] = [];
-  if (greedy) {
-    passes.push({
-      name: `${plan.label}_greedy`,
-      samples_per_prompt: 1,
-      sampling: greedyOf(plan.sampler),
-    });
-  }
-  if (samples_per_prompt > 1 || !greedy) {
-    passes.push({
-      name: `${plan.label}_sampled`,
-      samples_per_prompt,
-      sampling: samplingOf(plan.sampler),
-    });
-  }
   const published = g.stage(publishPolicy, { policy });
-  return evaluationSets(plan).flatMap((set) =>
-    evaluationsOf(g, plan, { set, policy, published, passes })
-  );
+  return evaluationSets(plan).flatMap((set) => {
+    const drawn = drawnSet(g, plan, { set, model_path: policy.field("model_path") });
+    return evaluationsOf(g, plan, { ...drawn, published, moment: plan });
+  });
 }
 
-type Evaluating = {
-  set: EvaluationSet;
-  policy: Ref<Policy>;
-  published: Ref<Published>;
-  passes: Pass[];
-};
+/** Opens the rows of a set and splits them into slabs. */
+export function drawnSet(
+  g: GraphBuilder,
+  plan: EvaluationSettings,
+  { set, model_path }: { set: EvaluationSet; model_path: Ref<string> },
+): DrawnSet {
+  const { problems: count } = settingsOf(plan, set).evaluate!;
+  const data = openRows(g, plan, { split: set.split, use: "prompt", model_path });
+  const slabs = { slab_groups: null, samplers: plan.sampler.replicas };
+  return { set, drawn: g.stage(drawEvaluation, { data, count, slabs }) };
+}
+
+type Evaluating = DrawnSet & { published: Ref<Published>; moment: Moment };
 
 /** Every pass over the rows of one set. */
-function evaluationsOf(
+export function evaluationsOf(
   g: GraphBuilder,
-  plan: EvaluationPlan,
-  { set, policy, published, passes }: Evaluating,
+  plan: EvaluationSettings,
+  { set, drawn, published, moment }: Evaluating,
 ): Ref<Evaluation>[] {
-  const { problems: count, failed_fraction_max, right_at } = plan.evaluate!;
-  const right = rightness(plan.reward, right_at);
-  const data = openRows(g, plan, {
-    split: set.split,
-    use: "prompt",
-    model_path: policy.field("model_path"),
-  });
-  const slabs = { slab_groups: null, samplers: plan.sampler.replicas };
-  const drawn = g.stage(drawEvaluation, { data, count, slabs });
-  return passes.map(({ name, samples_per_prompt, sampling }) => {
-    const work = { published, samples_per_prompt, sampling, seed: plan.seed };
+  const { evaluate, reward, sampler, seed } = settingsOf(plan, set);
+  const { failed_fraction_max, right_at, majority } = evaluate!;
+  const right = rightness(reward, right_at);
+  const decides = majority ? rewardCalled(reward, right.by) : undefined;
+  return evaluationPasses(evaluate!, set).map((pass) => {
+    const { samples_per_prompt } = pass;
+    const sampling = pass.label === "greedy" ? greedyOf(sampler) : samplingOf(sampler);
+    const work = { published, samples_per_prompt, sampling, seed };
     const groups = g.flat(g.map(generateSlab, drawn, work));
-    const scored = g.map(scoreGroup, groups, {
-      rewards: plan.reward,
-      on_failed_sample: "drop_group",
-    });
+    const scored = g.map(scoreGroup, groups, { rewards: reward, on_failed_sample: "drop_group" });
     return g.stage(summariseEvaluation, {
-      name: evaluationName(set.name, name),
+      name: evaluationName(set.name, `${moment.label}_${pass.label}`),
       scored,
       greedy: sampling.temperature === 0,
       correct_by: right.by,
       ...(right.at !== 1 && { right_at: right.at }),
       ...(right.says && { says_right: true as const }),
       ...(failed_fraction_max < 1 && { failed_fraction_max }),
+      ...(decides && samples_per_prompt > 1 && { answers_by: decides }),
+      ...(moment.round && { round: moment.round }),
+      ...(moment.series && { metrics_under: pass.metrics }),
     });
   });
+}
+
+/** What holds for a set: what it says itself, or else the evaluation. */
+function settingsOf(plan: EvaluationSettings, { own }: EvaluationSet): EvaluationSettings {
+  if (own === undefined) return plan;
+  const { problems, sampling = {}, reward } = own;
+  const said = <T extends object>(fields: T) =>
+    Object.fromEntries(
+      Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
+    );
+  return {
+    ...plan,
+    reward: reward ?? plan.reward,
+    sampler: { ...plan.sampler, ...said(sampling) },
+    evaluate: { ...plan.evaluate!, ...said({ problems }) },
+  };
 }
 
 /** Evaluation alone. */

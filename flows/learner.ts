@@ -1,5 +1,6 @@
 /**
- * What the rounds of an algorithm learn beside the policy, and how one round hands it to the next.
+ * What the rounds of an algorithm learn besides the policy, and how one round passes it to the
+ * next.
  */
 import { firstCoef, hasValueModel, inPython, needsOf, refillOf } from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
@@ -14,31 +15,30 @@ import type { ScoredGroup } from "./stages/score_group.ts";
 import { scoreTokens, scoreValues } from "./stages/score_tokens.ts";
 import { trainCritic, trainPolicy } from "./stages/train_policy.ts";
 
-/** What learning reads of a configuration. */
+/** What learning reads from a configuration. */
 export type LearnerConfig =
   & Pick<
     OnlineConfig,
     "algorithm" | "trainer" | "value_model" | "reference" | "rollouts" | "sampler"
   >
   & {
-    /** Where it is opened already. */
+    /** If it is already open. */
     opened?: Opened;
   };
 
 /**
- * What a round hands on. A name beside the policy is there only where it changes from round to
- * round.
+ * What a round passes on. Besides the policy, it contains only what changes from round to round.
  */
 export type Learner = {
   policy: Ref<Policy>;
   /** The value model. */
   critic?: Ref<Policy>;
   coef?: Ref<Record<string, number>>;
-  /** Where it is refreshed: what a KL is taken to. */
+  /** The reference of a KL, if it is refreshed. */
   reference?: Ref<Policy>;
 };
 
-/** What the first round begins with. */
+/** What the first round starts with. */
 export function startLearner(g: GraphBuilder, config: LearnerConfig, start: Ref<Policy>): Learner {
   const { algorithm, opened, value_model: { path, optimizer } } = config;
   const coef = opened ? opened.field("coef") : constantCoef(g, algorithm);
@@ -57,7 +57,7 @@ export function startLearner(g: GraphBuilder, config: LearnerConfig, start: Ref<
   };
 }
 
-/** The coefficients of the first round; null: none changes. */
+/** The coefficients of the first round; null: none change. */
 function constantCoef(
   g: GraphBuilder,
   algorithm: LearnerConfig["algorithm"],
@@ -67,7 +67,7 @@ function constantCoef(
 }
 
 /**
- * What a KL is taken to as long as it is not refreshed: the configured model, else the policy that
+ * The reference of a KL while it is not refreshed: the configured model, or else the policy that
  * the run starts from.
  */
 export function fixedReference(
@@ -84,11 +84,11 @@ export function fixedReference(
 export type LearnFrom = Learner & {
   scored: Ref<ScoredGroup[]>;
   reference: Ref<Policy>;
-  /** Of all groups drawn, where `scored` are some of them. */
+  /** Rewards of all drawn groups, if `scored` has only some of them. */
   metrics?: Ref<Record<string, number>>;
 };
 
-/** Assigns credit to a round's scored groups and trains on them what there is to train. */
+/** Assigns credit to a round's scored groups and trains every model on them. */
 export function learned(
   g: GraphBuilder,
   config: LearnerConfig,
@@ -110,7 +110,7 @@ export function learned(
     updates_per_batch,
     failed_fraction_max,
     ...(epochs > 1 && { epochs_per_batch: epochs }),
-    // Groups left over are of an older version.
+    // Leftover groups are from an older version.
     ...(metrics && { metrics, policy_number: policy.field("number") }),
     ...(values && { values }),
     ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
@@ -131,13 +131,19 @@ export function learned(
   };
 }
 
-/** Saves what was learned, and moves the reference. What was not trained is handed on as it is. */
+/**
+ * Saves what was learned and refreshes the reference. What was not trained is passed on unchanged.
+ */
 export function savedLearner(
   g: GraphBuilder,
   config: LearnerConfig & Pick<OnlineConfig, "rounds" | "lag" | "checkpoints">,
-  { round, reference, ...learner }: Learner & { round: Ref<number> },
+  { round, last = config.rounds, reference, ...learner }: Learner & {
+    round: Ref<number>;
+    /** The last round, if it is not the configured one. */
+    last?: Ref<number> | number;
+  },
 ): Learner {
-  const { rounds: last, lag, checkpoints, reference: { refresh_rounds } } = config;
+  const { lag, checkpoints, reference: { refresh_rounds } } = config;
   const { policy, critic, coef } = learner;
   return {
     policy: g.stage(checkpointPolicy, {
@@ -164,23 +170,23 @@ export function savedLearner(
   };
 }
 
-/** Optimizer steps that a round's batch serves. */
+/** Optimizer steps per batch of a round. */
 function stepsPerBatch({ trainer }: LearnerConfig): number {
   return trainer.updates_per_batch * trainer.epochs_per_batch;
 }
 
-/** What a file reads is known once it is opened: until then it may be the reference. */
+/** What a file reads is known only once it is open: until then it may read the reference. */
 function readsReference(config: LearnerConfig): boolean {
   return inPython(config.algorithm) ||
     needsOf(config.algorithm, stepsPerBatch(config)).includes("ref_logp");
 }
 
-/** What must be scored: only what credit and loss read. */
+/** The columns to score: only those that credit and loss read. */
 function columnsOf({ opened, ...config }: LearnerConfig): Ref<ScoredColumn[]> | ScoredColumn[] {
   return opened ? opened.field("columns") : needsOf(config.algorithm, stepsPerBatch(config));
 }
 
-/** What the policy and the reference say of the round's tokens. */
+/** The log-probabilities of the round's tokens by the policy and the reference. */
 function scoredTokens(
   g: GraphBuilder,
   config: LearnerConfig,
@@ -194,7 +200,7 @@ function scoredTokens(
   } = config;
   const { scored, policy, reference, metrics } = from;
   const { surplus } = refillOf(algorithm) ?? {};
-  // Then some groups are of an older version.
+  // Then some groups are from an older version.
   const reused = metrics !== undefined && surplus !== "discard";
   const columns = columnsOf(config);
   return g.stage(scoreTokens, {

@@ -3,7 +3,7 @@ import type { Draws } from "./stages/sample_until_full.ts";
 /**
  * The ledger: what happened to every draw. read = trained + filtered(reason) + stale +
  * failed(reason) + pending. Stages count with `ctx.tally`; the engine adds up a round's counts and
- * checks them as it closes.
+ * checks them when it closes.
  */
 export type Ledger = {
   read: number;
@@ -14,7 +14,10 @@ export type Ledger = {
   pending: number;
 };
 
-/** Reads the engine's totals as a ledger. Pending is what is read and in no other state yet. */
+/**
+ * Reads the engine's totals as a ledger. Draws that were read and are in no other state yet are
+ * pending.
+ */
 export function ledgerOf(tally: Record<string, number>): Ledger {
   const reasons = (prefix: string) =>
     Object.fromEntries(
@@ -36,13 +39,13 @@ export function ledgerOf(tally: Record<string, number>): Ledger {
   };
 }
 
-/** Why draws were read and none was trained on; null: some were, or none was read. */
+/** Why none of the draws was trained on; null: some were, or none was read. */
 export function untrainedText(tally: Record<string, number>): string | null {
   const { read, trained, filtered, failed } = ledgerOf(tally);
   if (read === 0 || trained > 0) return null;
   const reasons = Object.entries({ ...filtered, ...failed }).map(([reason, n]) => `${reason} ${n}`);
   const where = filtered.truncated ? " in a completion that is not masked" : "";
-  return `no step was taken, as none of ${read} groups had an advantage${where} (${
+  return `no step was taken because none of ${read} groups had an advantage${where} (${
     reasons.join(", ") || "all pending"
   })`;
 }
@@ -51,14 +54,14 @@ export function untrainedText(tally: Record<string, number>): string | null {
 type Closing = { tally: Record<string, number>; round: number; carried: object };
 
 /**
- * The loop's audit: no draw may be in two states, and none may be left over when a round closes but
- * those that it hands on to the next.
+ * The loop's audit: no draw may be in two states, and when a round closes, none may be left except
+ * those that it passes to the next round.
  */
 export function checkLedger({ tally, round, carried }: Closing): string | null {
   const ledger = ledgerOf(tally);
   const handed_on = (carried as { draws?: Draws }).draws?.pending ?? 0;
   if (ledger.pending === handed_on) return null;
-  return `round ${round} closed with ${ledger.pending - handed_on} draws in no state: ${
+  return `round ${round} closed with ${ledger.pending - handed_on} draws unaccounted for: ${
     JSON.stringify(ledger)
   }`;
 }

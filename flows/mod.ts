@@ -1,7 +1,9 @@
-/** The stage graphs that ship: their stages, and how one stage is wired into the next. */
+/** The shipped stage graphs: their stages, and how these are wired together. */
 export { type Refilled, type RefilledFrom, refilledRollouts } from "./dynamic_sampling.ts";
 export { checkAlgorithm } from "./check_algorithm.ts";
-export { type EvaluationPlan, evaluations } from "./evaluate.ts";
+export { type EvaluationPlan, evaluations, type EvaluationSettings } from "./evaluate.ts";
+export type { RoundEvaluation } from "./evaluate_rounds.ts";
+export { bootstrapIntervals, majorityRight, passAtK } from "./evaluation_statistics.ts";
 export {
   fixedReference,
   learned,
@@ -12,6 +14,13 @@ export {
   startLearner,
 } from "./learner.ts";
 export * from "./ledger.ts";
+export {
+  type Mixed,
+  mixedRound,
+  mixtureAfter,
+  type MixtureCarried,
+  mixtureCarried,
+} from "./mixture.ts";
 export { type Opened, openedOf } from "./open_algorithm.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export type { OnlineRounds } from "./online_rounds.ts";
@@ -29,12 +38,14 @@ export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.t
 export { createModel } from "./stages/create_model.ts";
 export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";
 export { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
-export { drawSupervised } from "./stages/draw_rows.ts";
+export { drawEvaluationRows, drawSupervised } from "./stages/draw_rows.ts";
+export { evaluateLoss, LossEvaluation } from "./stages/evaluate_loss.ts";
 export { evaluatePairs, PairEvaluation } from "./stages/evaluate_pairs.ts";
 export { exportCritic, exportPolicy } from "./stages/export_policy.ts";
 export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
 export { sourceOf } from "./stages/open_algorithm.ts";
 export { type RowsConfig } from "./open_rows.ts";
+export { type MixedSource, mixSources, steerMixture } from "./stages/mix_sources.ts";
 export { openData, OpenedSplit } from "./stages/open_data.ts";
 export { prepareCritic, preparePolicy, prepareReference } from "./stages/prepare_policy.ts";
 export { Published, publishPolicy } from "./stages/publish_policy.ts";
@@ -43,8 +54,9 @@ export { Draws, NO_DRAWS, sampleUntilFull } from "./stages/sample_until_full.ts"
 export { ScoredGroup, scoreGroup } from "./stages/score_group.ts";
 export { scorePairs } from "./stages/score_pairs.ts";
 export { scoreTokens, scoreValues } from "./stages/score_tokens.ts";
-export { Evaluation, passAtK, summariseEvaluation } from "./stages/summarise_evaluation.ts";
+export { Evaluation, ProblemResult, summariseEvaluation } from "./stages/summarise_evaluation.ts";
 export { stepMetrics, trainCritic, trainPolicy } from "./stages/train_policy.ts";
+export type { Stopping } from "./stop_early.ts";
 export { type SupervisedRounds, supervisedRounds } from "./supervised.ts";
 export * from "./table.ts";
 export type { BoundedRows } from "./stages/bound_rows.ts";

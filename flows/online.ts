@@ -1,10 +1,11 @@
 import { refillOf } from "../algs/mod.ts";
-import { OnlineConfig } from "../configs/mod.ts";
+import { mixtureOf, OnlineConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
-import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
+import { graph, type GraphBuilder, InvalidInputError, type Ref } from "../engine/mod.ts";
 import type { Publication } from "../workers/mod.ts";
 import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
+import { aroundRounds, sampledMeasure } from "./evaluate_rounds.ts";
 import {
   fixedReference,
   learned,
@@ -14,9 +15,17 @@ import {
   startLearner,
 } from "./learner.ts";
 import { checkLedger } from "./ledger.ts";
+import {
+  type Mixed,
+  mixedRound,
+  mixtureAfter,
+  type MixtureCarried,
+  mixtureCarried,
+} from "./mixture.ts";
 import { openedOf } from "./open_algorithm.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
 import { openRows } from "./open_rows.ts";
+import { judgedRound, progressCarried, untilDone } from "./stop_early.ts";
 import { samplingOf } from "./sampling.ts";
 import { drawPrompts } from "./stages/draw_prompts.ts";
 import { exportCritic, exportPolicy } from "./stages/export_policy.ts";
@@ -28,16 +37,24 @@ import { type ScoredGroup, scoreGroup } from "./stages/score_group.ts";
 
 /**
  * Draws a round's prompts, publishes `policy` to the samplers, generates a group for each prompt
- * and scores it.
+ * and scores it. `mixed`: which sources it draws from, if they are mixed.
  */
 export function scoredRollouts(
   g: GraphBuilder,
   config: OnlineRounds,
-  from: { data: Ref<OpenedSplit>; round: Ref<number>; policy: Ref<Policy> },
+  from: { data: Ref<OpenedSplit>; round: Ref<number>; policy: Ref<Policy>; mixed?: Mixed },
 ): Ref<ScoredGroup[]> {
   const { seed, prompts_per_round: count, samples_per_prompt, rollouts, sampler } = config;
   const slabs = { slab_groups: rollouts.slab_groups, samplers: sampler.replicas };
-  const drawn = g.stage(drawPrompts, { data: from.data, round: from.round, count, seed, slabs });
+  const { data, round, mixed } = from;
+  if (mixed === undefined && mixtureOf(config.data) !== null) {
+    throw new InvalidInputError(
+      "Cannot draw a round because data.train has weights, and the graph does not mix its " +
+        "sources: pass `mixed: mixedRound(...)`",
+    );
+  }
+  const picks = mixed && { picks: mixed.picks };
+  const drawn = g.stage(drawPrompts, { data, round, count, seed, slabs, ...picks });
   const published = g.stage(publishPolicy, { policy: from.policy });
   const work = { published, samples_per_prompt, sampling: samplingOf(sampler), seed };
   const groups = g.flat(g.map(generateSlab, drawn, work));
@@ -48,8 +65,8 @@ export function scoredRollouts(
 }
 
 /**
- * Assigns credit to a round's scored groups and trains `policy` on them; for algorithms that learn
- * nothing beside it (`learned` is for all). `reference`: what a KL is taken to.
+ * Assigns credit to a round's scored groups and trains `policy` on them, for algorithms that learn
+ * nothing else (`learned` is for all algorithms). `reference`: the reference of a KL.
  */
 export function trainedOn(
   g: GraphBuilder,
@@ -57,6 +74,21 @@ export function trainedOn(
   from: Omit<LearnFrom, "critic" | "coef">,
 ): Ref<Policy> {
   return learned(g, config, from).policy;
+}
+
+/** A round's groups, and what it passes on about its draws. */
+function mixedRollouts(
+  g: GraphBuilder,
+  config: OnlineRounds,
+  { mix, before, ...from }: Parameters<typeof scoredRollouts>[2] & {
+    mix: MixtureCarried;
+    before?: MixtureCarried["recent"];
+  },
+): { scored: Ref<ScoredGroup[]>; mix: MixtureCarried; draws?: undefined } {
+  const { data, round } = from;
+  const mixed = mixedRound(g, config, { data, round, count: config.prompts_per_round, ...mix });
+  const scored = scoredRollouts(g, config, { ...from, ...(mixed && { mixed }) });
+  return { scored, mix: mixtureAfter(g, mixed, { recent: before, round, scored }) };
 }
 
 /** Rounds of sampling, scoring, training and checkpoints. Returns what was learned. */
@@ -71,13 +103,24 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
   const refill = refillOf(config.algorithm);
   const fixed = fixedReference(g, config, start);
   const learner = startLearner(g, config, start);
-  const carry = { ...learner, ...drawsCarried(g, config) };
-  return g.loop("round", { times, carry, audit: checkLedger }, (r) => {
+  const mixing = mixtureCarried(g, config);
+  const carry = {
+    ...learner,
+    ...mixing,
+    ...drawsCarried(g, config),
+    ...progressCarried(g, config),
+  };
+  const options = { times, carry, audit: checkLedger, ...untilDone(config) };
+  return g.loop("round", options, (r) => {
     const from = { data, round: r.index, policy: r.carried("policy", { lag }) };
+    const mix: MixtureCarried = {
+      ...(mixing.drawn && { drawn: r.carried("drawn") }),
+      ...(mixing.recent && { recent: r.carried("recent", { lag }) }),
+    };
     const sampled = refill
-      ? refilledRollouts(r, config, { ...from, refill, draws: r.carried("draws") })
-      : { scored: scoredRollouts(r, config, from), draws: undefined };
-    const { draws, ...groups } = sampled;
+      ? refilledRollouts(r, config, { ...from, mix, refill, draws: r.carried("draws") })
+      : mixedRollouts(r, config, { ...from, mix, before: mix.recent && r.carried("recent") });
+    const { draws, mix: passed, ...groups } = sampled;
     const before: Learner = {
       policy: r.carried("policy"),
       ...(learner.critic && { critic: r.carried("critic") }),
@@ -85,12 +128,13 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     };
     const reference = learner.reference && r.carried("reference");
     const now = learned(r, config, { ...groups, ...before, reference: reference ?? fixed });
-    const saved = savedLearner(r, config, {
-      ...now,
-      ...(reference && { reference }),
-      round: r.index,
-    });
-    return { ...saved, ...(draws && { draws }) };
+    const round = r.index;
+    const policy = config.evaluated?.(r, { policy: now.policy, round }) ?? now.policy;
+    const judging = { policy, round, progress: () => r.carried("progress") };
+    const { last, returned } = judgedRound(r, config, judging);
+    const learnt = { ...now, policy, ...(reference && { reference }) };
+    const saved = savedLearner(r, config, { ...learnt, round, last });
+    return { ...saved, ...passed, ...(draws && { draws }), ...returned };
   });
 }
 
@@ -100,14 +144,22 @@ export const online = graph("online", OnlineConfig, (g, config) => {
     model_path: config.model.path,
     optimizer: config.trainer.optimizer,
   });
-  const before = evaluations(g, { ...config, label: "before" }, start);
-  const { policy, critic } = onlineRounds(g, config, start);
-  const exported = exportedModels(g, { policy, critic });
-  const after = evaluations(g, { ...config, label: "after" }, policy);
-  return { policy, ...exported, evaluations: [...before, ...after] };
+  const { every_rounds = null } = config.evaluate ?? {};
+  if (every_rounds === null) {
+    const before = evaluations(g, { ...config, label: "before" }, start);
+    const { policy, critic } = onlineRounds(g, config, start);
+    const exported = exportedModels(g, { policy, critic });
+    const after = evaluations(g, { ...config, label: "after" }, policy);
+    return { policy, ...exported, evaluations: [...before, ...after] };
+  }
+  const measure = sampledMeasure(g, config, start);
+  const around = aroundRounds(g, { measure, every_rounds, last: config.rounds }, start);
+  const { evaluated, before } = around;
+  const { policy, critic } = onlineRounds(g, { ...config, evaluated }, around.start);
+  return { policy, ...exportedModels(g, { policy, critic }), evaluations: before };
 });
 
-/** The last models as directories. */
+/** Exports the last models as directories. */
 export function exportedModels(
   g: GraphBuilder,
   { policy, critic }: Pick<Learner, "policy" | "critic">,

@@ -1,8 +1,12 @@
 import type { OnlineConfig } from "../configs/mod.ts";
+import type { RoundEvaluation } from "./evaluate_rounds.ts";
 import type { Opened } from "./open_algorithm.ts";
 import type { RowsConfig } from "./open_rows.ts";
+import type { Stopping } from "./stop_early.ts";
 
-/** What the rounds of online RL read of a configuration; the quickstart makes one from its own. */
+/**
+ * What the rounds of online RL read from a configuration; the quickstart derives one from its own.
+ */
 export type OnlineRounds =
   & Pick<
     OnlineConfig,
@@ -21,7 +25,10 @@ export type OnlineRounds =
     | "checkpoints"
   >
   & RowsConfig
+  & Stopping
   & {
-    /** Where an algorithm in Python is opened already. */
+    /** If an algorithm in Python is already open. */
     opened?: Opened;
+    /** What evaluates a round's policy; absent: rounds are not evaluated. */
+    evaluated?: RoundEvaluation;
   };

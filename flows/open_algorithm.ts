@@ -2,7 +2,7 @@ import { type AlgorithmChoice, inPython, type OpenedAlgorithm } from "../algs/mo
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { openAlgorithm } from "./stages/open_algorithm.ts";
 
-/** An algorithm in Python as stages are given it; null: the algorithm is one of the table. */
+/** An algorithm in Python as stages receive it; null: the algorithm is in the table. */
 export type Opened = Ref<OpenedAlgorithm> | null;
 
 /** @internal */
@@ -10,13 +10,13 @@ type Choosing = {
   algorithm: AlgorithmChoice;
   trainer: { updates_per_batch: number; epochs_per_batch?: number };
   samples_per_prompt?: number;
-  /** Where it is opened already. */
+  /** If it is already open. */
   opened?: Opened;
 };
 
 /**
- * Opens the algorithm if it is a file, once for all rounds. One of the table is what its
- * configuration says.
+ * Opens the algorithm if it is a file, once for all rounds. An algorithm in the table needs only
+ * its configuration.
  */
 export function openedOf(
   g: GraphBuilder,

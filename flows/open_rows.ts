@@ -5,18 +5,21 @@ import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { boundRows, type RowUse } from "./stages/bound_rows.ts";
 import { openData, type OpenedSplit } from "./stages/open_data.ts";
 
+/** @internal */
+type MixtureData = Partial<Pick<z.infer<typeof TrainingData>, "train" | "curriculum">>;
+
 /**
- * What opening rows reads of a configuration. Generated rows have no `data` block and no long
+ * What opening rows reads from a configuration. Generated rows have no `data` block and no long
  * prompts.
  */
 export type RowsConfig = {
-  data?: Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt">;
+  data?: Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt"> & MixtureData;
   sampler?: { max_model_len: number | null };
-  /** With `chatSettings`, where it has them. */
+  /** With `chatSettings`, if the model has them. */
   model?: object;
 };
 
-/** Opens a split and bounds its rows before anything is generated from them. */
+/** Opens a split and checks the length of its rows before anything is generated from them. */
 export function openRows(
   g: GraphBuilder,
   { data, sampler, model }: RowsConfig,

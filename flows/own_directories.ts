@@ -1,7 +1,4 @@
-/**
- * Directories that a run's stages write into `runs/RUN` and continue from: what is lost of them is
- * made again.
- */
+/** Directories that a run's stages write to `runs/RUN` and later read: lost ones are recreated. */
 import type { z } from "zod";
 import { type Context, isNothing, sha256Hex } from "../engine/mod.ts";
 import { type FileEntry as Entry, firstProblem } from "../workers/mod.ts";
@@ -12,8 +9,9 @@ type File = { path: string; bytes: number };
 type At = { ctx: Pick<Context, "resource"> };
 
 /**
- * Whether a directory that a stage of this run wrote holds its files, by name and size. One of
- * another run, as a fork has them, is not this run's to make: opening it names what is missing.
+ * Whether a directory that a stage of this run wrote still has its files, by name and size. A fork
+ * may have directories of its parent, which it must not recreate: opening them names what is
+ * missing.
  */
 export async function holds(
   dir: string,
@@ -25,8 +23,8 @@ export async function holds(
 }
 
 /**
- * The same of a small one, by what its files hold. Older records name none: then it holds some, and
- * none is empty.
+ * The same for a small directory, by the content of its files. Older records name no files: then it
+ * must have some, and none may be empty.
  */
 export async function isWhole(
   dir: string,
@@ -53,7 +51,7 @@ function isOwn(dir: string, ctx: At["ctx"]): boolean {
   return dir.startsWith(`${ctx.resource(Paths).run}/`);
 }
 
-/** Of the files in it. */
+/** Hash of the files in it. */
 async function sizesIn(dir: string): Promise<number[]> {
   try {
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
@@ -65,7 +63,7 @@ async function sizesIn(dir: string): Promise<number[]> {
   }
 }
 
-/** Null: there is no file. */
+/** null: there is no file. */
 async function sizeOf(path: string): Promise<number | null> {
   try {
     const { isFile, size } = await Deno.stat(path);

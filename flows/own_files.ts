@@ -1,6 +1,6 @@
 /**
- * Which names in a run's directories are ours, and how a run's stages remove what is no longer
- * needed.
+ * Which names in a run's directories belong to Holdfast, and how a run's stages remove files that
+ * are no longer needed.
  */
 import { type Context, RemovalRefusedError, removeTree } from "../engine/mod.ts";
 import { Paths } from "./resources.ts";
@@ -9,27 +9,30 @@ const CHECKPOINT = /\d{6,}-[0-9a-f]{12}-(?:\d+-\d+|(?:now|handover)-[0-9a-f]{8})
 const WEIGHTS = /[0-9a-f]{16}/;
 
 /**
- * Names that Holdfast gives in a run's directories. Nothing of another name is removed: a person
- * may have put it there.
+ * Names that Holdfast uses in a run's directories. Files with other names are never removed: a
+ * person may have put them there.
  */
 export const OWN_NAMES = {
-  /** Of a trainer's checkpoint, and of the form in which another number of ranks reads it. */
+  /** A trainer's checkpoint, and its form for a different number of ranks. */
   checkpoint: new RegExp(`(?:\\.universal\\.)?${CHECKPOINT.source}`),
-  /** A publication or a reference that is whole. */
+  /** A complete publication or reference. */
   weights: WEIGHTS,
-  /** One that is being written, or replaced. */
+  /** A publication or reference that is being written or replaced. */
   unfinished_weights: new RegExp(`\\.${WEIGHTS.source}\\.(?:tmp|\\d+\\.old)`),
-  /** A model that the run makes or exports, while it is being written or replaced. */
+  /** A model that the run creates or exports, while it is being written or replaced. */
   unfinished_model: /\.[A-Za-z0-9][A-Za-z0-9._-]*\.(?:tmp|\d+\.(?:tmp|old))/,
-  /** Where the run's engine listened, and what a killed one had begun to write of it. */
+  /**
+   * The address on which the run's engine listened, and a file of it that a killed engine left
+   * half-written.
+   */
   hub: /hub\.json(?:\.[0-9a-f]{16})?/,
   logs: /attempt_\d+/,
   verifying: /verify-[0-9a-f]{8}/,
 } as const;
 
 /**
- * Removes one of the run's directories, for a stage that has just asked whether its engine still
- * owns the run. One that may not be removed stays, and the log says why: a run does not fail
+ * Removes one of the run's directories, for a stage that has just checked that its engine still
+ * owns the run. If it must not be removed, it stays and the log says why: a run does not fail
  * because it could not tidy up.
  */
 export async function removeOwn(ctx: Context, path: string, named: RegExp): Promise<void> {

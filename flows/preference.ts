@@ -2,7 +2,10 @@ import { needsOf } from "../algs/mod.ts";
 import { evaluationName, evaluationSets, PreferenceConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, SourceConfig } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
+import type { Moment } from "./evaluate.ts";
+import { type Measure, type RoundEvaluation, roundEvaluation } from "./evaluate_rounds.ts";
 import { type Opened, openedOf } from "./open_algorithm.ts";
+import { mixedRound, mixtureCarried } from "./mixture.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { createModel } from "./stages/create_model.ts";
@@ -12,25 +15,29 @@ import { exportModel, exportPolicy } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { scorePairs } from "./stages/score_pairs.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
+import { judgedRound, progressCarried, type Stopping, untilDone } from "./stop_early.ts";
 import { supervisedRounds, WARMUP_STEPS } from "./supervised.ts";
 
-/** What the rounds of preference learning read of a configuration. */
+/** What the rounds of preference learning read from a configuration. */
 export type PreferenceRounds =
   & Pick<
     PreferenceConfig,
     "seed" | "rounds" | "pairs_per_round" | "algorithm" | "trainer" | "reference" | "checkpoints"
   >
   & RowsConfig
+  & Stopping
   & {
     /** The algorithm, if it is in Python. */
     opened: Opened;
+    /** What evaluates a round's policy; absent: rounds are not evaluated. */
+    evaluated?: RoundEvaluation;
   };
 
 type Scoring = { batch: Ref<ArtifactRef>; policy: Ref<Policy>; start: Ref<Policy> };
 
 /**
- * The batch with what the loss reads of the reference model: the configured one, else the policy
- * that the run starts from.
+ * The batch with the reference model's scores that the loss reads. The reference is the configured
+ * model, or else the policy that the run starts from.
  */
 function scoredBatch(
   g: GraphBuilder,
@@ -42,8 +49,8 @@ function scoredBatch(
   const columns = config.opened
     ? config.opened.field("columns")
     : needsOf(config.algorithm, updates_per_batch * epochs_per_batch);
-  // With an adapter, the model that the run starts from is at hand: the one that is trained, its
-  // adapter switched off.
+  // With an adapter, the model that the run starts from is already loaded: it is the trained model
+  // with its adapter switched off.
   const reference = { path: path ?? (lora ? null : start.field("model_path")), offload };
   return g.stage(scorePairs, { batch, policy, reference, columns, micro_batch_tokens_max });
 }
@@ -54,7 +61,7 @@ export function preferenceRounds(
   config: PreferenceRounds,
   start: Ref<Policy>,
 ): Ref<Policy> {
-  const { seed, algorithm, opened, pairs_per_round: count, rounds: last, checkpoints } = config;
+  const { seed, algorithm, opened, pairs_per_round: count, rounds: times, checkpoints } = config;
   const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch } = config.trainer;
   const data = openRows(g, config, {
     split: "train",
@@ -62,25 +69,43 @@ export function preferenceRounds(
     model_path: start.field("model_path"),
   });
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
-  const rounds = g.loop("round", { times: last, carry: { policy: start } }, (r) => {
+  const mixing = mixtureCarried(g, config);
+  const carry = { policy: start, ...mixing, ...progressCarried(g, config) };
+  const rounds = g.loop("round", { times, carry, ...untilDone(config) }, (r) => {
     const policy = r.carried("policy");
-    const drawn = { data, round: r.index, count, seed, updates_per_batch, epochs_per_batch };
-    const pairs = r.stage(drawPairs, drawn);
+    const from = { data, round: r.index, count };
+    const mixed = mixedRound(r, config, {
+      ...from,
+      drawn: mixing.drawn && r.carried("drawn"),
+    });
+    const pairs = r.stage(drawPairs, {
+      ...from,
+      seed,
+      updates_per_batch,
+      epochs_per_batch,
+      ...(mixed && { picks: mixed.picks }),
+    });
     const batch = scoredBatch(r, config, { batch: pairs, policy, start });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
+    const evaluated = config.evaluated?.(r, { policy: trained, round: r.index }) ?? trained;
+    const at = { policy: evaluated, round: r.index };
+    const judging = { ...at, progress: () => r.carried("progress") };
+    const { last, returned } = judgedRound(r, config, judging);
     return {
-      policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }),
+      policy: r.stage(checkpointPolicy, { ...at, last, ...checkpoints }),
+      ...(mixed && { drawn: mixed.drawn }),
+      ...returned,
     };
   });
   return rounds.policy;
 }
 
-/** Held-out pairs with a separate result. `set`: what it is called; null: there is one. */
+/** Held-out pairs with a separate result. `set`: its name; null: there is only one. */
 export type HeldOutPairs = { set: string | null; batch: Ref<ArtifactRef> };
 
 /**
- * The held-out pairs that a configuration evaluates on, with what the loss reads of the reference
- * model.
+ * The held-out pairs that a configuration evaluates on, with the reference model's scores that the
+ * loss reads.
  */
 export function heldOutPairs(
   g: GraphBuilder,
@@ -91,25 +116,25 @@ export function heldOutPairs(
 ): HeldOutPairs[] {
   if (config.evaluate === null) return [];
   const { pairs: count } = config.evaluate;
-  return evaluationSets(config).map(({ name: set, split }) => {
+  return evaluationSets(config).map(({ name: set, split, own }) => {
     const data = openRows(g, config, {
       split,
       use: "preference",
       model_path: start.field("model_path"),
     });
-    const batch = g.stage(drawEvaluationPairs, { data, count });
+    const batch = g.stage(drawEvaluationPairs, { data, count: own?.pairs ?? count });
     return { set, batch: scoredBatch(g, config, { batch, policy: start, start }) };
   });
 }
 
 type PairsEvaluated = { policy: Ref<Policy>; evaluations: Ref<PairEvaluation>[] };
 
-/** A policy judged on every set of held-out pairs, one after the other, and handed on. */
+/** Evaluates a policy on every set of held-out pairs, one after the other, and passes it on. */
 function pairEvaluations(
   g: GraphBuilder,
   config: PreferenceRounds,
-  { label, held_out, policy: judged }: {
-    label: string;
+  { moment: { label, round }, held_out, policy: judged }: {
+    moment: Moment;
     held_out: HeldOutPairs[];
     policy: Ref<Policy>;
   },
@@ -120,6 +145,7 @@ function pairEvaluations(
     const name = evaluationName(set, label);
     const told = g.stage(evaluatePairs, {
       name,
+      ...(round && { round }),
       ...(set !== null && { set }),
       batch,
       policy,
@@ -133,8 +159,8 @@ function pairEvaluations(
 }
 
 /**
- * The model directory that training starts from: read or made, and with a warm-up taught the chosen
- * sides first.
+ * The model directory that training starts from: read or created, and with a warm-up first trained
+ * on the chosen sides.
  */
 function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> | string {
   const { warmup, trainer: { optimizer: _, ...trainer } } = config;
@@ -147,6 +173,7 @@ function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> 
   });
   const taught = supervisedRounds(g, {
     ...config,
+    stop: null,
     ...warmup,
     algorithm: { name: "sft" },
     trainer: teacher,
@@ -163,9 +190,15 @@ export const preference = graph("preference", PreferenceConfig, (g, configured) 
   const config = { ...configured, opened };
   const start = g.stage(preparePolicy, { model_path, optimizer: config.trainer.optimizer });
   const held_out = heldOutPairs(g, config, start);
-  const before = pairEvaluations(g, config, { label: "before", held_out, policy: start });
-  const policy = preferenceRounds(g, config, before.policy);
+  const measured = (here: GraphBuilder, { policy, moment }: Parameters<Measure>[1]) =>
+    pairEvaluations(here, config, { moment, held_out, policy });
+  const { every_rounds = null } = config.evaluate ?? {};
+  const evaluated = every_rounds === null
+    ? undefined
+    : roundEvaluation(measured, { every_rounds, last: config.rounds });
+  const before = measured(g, { policy: start, moment: { label: "before" } });
+  const policy = preferenceRounds(g, { ...config, evaluated }, before.policy);
   const exported = g.stage(exportPolicy, { policy, name: "final" });
-  const after = pairEvaluations(g, config, { label: "after", held_out, policy });
-  return { policy, exported, evaluations: [...before.evaluations, ...after.evaluations] };
+  const after = evaluated ? [] : measured(g, { policy, moment: { label: "after" } }).evaluations;
+  return { policy, exported, evaluations: [...before.evaluations, ...after] };
 });

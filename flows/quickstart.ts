@@ -16,6 +16,7 @@ export const quickstart = graph("quickstart", QuickstartConfig, (g, config) => {
     ...config.evaluate,
     samples_per_prompt: 1,
     greedy: true,
+    majority: false,
     files: "together" as const,
   };
   const plan = { ...config, evaluate };

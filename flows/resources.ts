@@ -7,8 +7,8 @@ import type { PolicyTrainer } from "../workers/mod.ts";
 export type RowTables = Record<string, RowTable>;
 
 /**
- * Where a run keeps its files. `home`: the tree of all of them; `owner`: what their directories
- * say.
+ * Where a run keeps its files. `home`: their common root; `owner`: the owner named in the
+ * directories.
  */
 export type RunPaths = {
   home: string;
@@ -20,7 +20,7 @@ export type RunPaths = {
 
 /** The policy's trainer. */
 export const Trainer: Resource<PolicyTrainer> = defineResource("trainer");
-/** The value model's trainer; only where the algorithm has a value model. */
+/** The value model's trainer, if the algorithm has a value model. */
 export const Critic: Resource<PolicyTrainer> = defineResource("critic");
 /** All trainers of the run. */
 export const Trainers: Resource<readonly PolicyTrainer[]> = defineResource("trainers");
@@ -30,5 +30,5 @@ export const Sampler: Resource<PolicySampler> = defineResource("sampler");
 export const Rewards: Resource<RewardScorer> = defineResource("rewards");
 /** The rows of the run's splits. */
 export const Rows: Resource<RowTables> = defineResource("rows");
-/** Where the run's files lie. */
+/** Where the run's files are. */
 export const Paths: Resource<RunPaths> = defineResource("paths");

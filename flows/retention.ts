@@ -1,6 +1,6 @@
 import type { CheckpointsConfig } from "../configs/mod.ts";
 
-/** What of a checkpoint decides how long it is kept. */
+/** The facts of a checkpoint that decide how long it is kept. */
 export type Candidate = {
   version: string;
   number: number;
@@ -9,15 +9,15 @@ export type Candidate = {
 };
 export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;
 /**
- * Why a checkpoint stays. `in_use`: the oldest version that unfinished work names is rebuilt from
+ * Why a checkpoint is kept. `in_use`: the oldest version that unfinished work needs is rebuilt from
  * it.
  */
 export type KeepReason = "last" | "every" | "best" | "in_use";
 
 /**
- * Which checkpoints stay, and why; those that are not in the answer go. `candidates` in the order
- * they were saved. `oldest_in_use`: number of the oldest version that unfinished work may ask for;
- * the newest checkpoint at or before it stays.
+ * Which checkpoints are kept, and why; all others are deleted. `candidates` in the order in which
+ * they were saved. `oldest_in_use`: number of the oldest version that unfinished work may need; the
+ * newest checkpoint at or before it is kept.
  */
 export function kept(
   candidates: readonly Candidate[],
@@ -44,7 +44,7 @@ export function kept(
   return reasons;
 }
 
-/** The best `count` of those that have the metric; of equals the newer. */
+/** The best `count` of the checkpoints that have the metric; if equal, the newer one. */
 function best(
   candidates: readonly Candidate[],
   { mode, count }: NonNullable<KeepPolicy["keep_best"]>,

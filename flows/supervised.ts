@@ -2,8 +2,18 @@ import { SupervisedConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
+import {
+  aroundRounds,
+  bothMeasures,
+  lossMeasure,
+  type Measure,
+  type RoundEvaluation,
+  sampledMeasure,
+} from "./evaluate_rounds.ts";
+import { mixedRound, mixtureCarried } from "./mixture.ts";
 import { openedOf } from "./open_algorithm.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
+import { judgedRound, progressCarried, type Stopping, untilDone } from "./stop_early.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawSupervised } from "./stages/draw_rows.ts";
 import { exportPolicy } from "./stages/export_policy.ts";
@@ -11,17 +21,25 @@ import { preparePolicy } from "./stages/prepare_policy.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
 
 /**
- * What the rounds of supervised training read of a configuration; the quickstart makes one from its
- * own.
+ * What the rounds of supervised training read from a configuration; the quickstart derives one from
+ * its own.
  */
 export type SupervisedRounds =
   & Pick<
     SupervisedConfig,
     "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints"
   >
-  & RowsConfig;
+  & RowsConfig
+  & Stopping
+  & {
+    /** What evaluates a round's policy; absent: rounds are not evaluated. */
+    evaluated?: RoundEvaluation;
+  };
 
-/** A warm-up before another flow: one optimizer step a round, however its batches are cut. */
+/**
+ * A warm-up before another flow: one optimizer step per round, regardless of how its batches are
+ * split.
+ */
 export const WARMUP_STEPS = { updates_per_batch: 1, epochs_per_batch: 1 };
 
 /** Rounds over supervised rows. Returns the last policy. */
@@ -30,7 +48,7 @@ export function supervisedRounds(
   config: SupervisedRounds,
   start: Ref<Policy>,
 ): Ref<Policy> {
-  const { seed, algorithm, rows_per_round: count, rounds: last, checkpoints } = config;
+  const { seed, algorithm, rows_per_round: count, rounds: times, checkpoints } = config;
   const {
     optimizer,
     micro_batch_tokens_max,
@@ -48,12 +66,30 @@ export function supervisedRounds(
   });
   const opened = openedOf(g, config, "completions");
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
-  const rounds = g.loop("step", { times: last, carry: { policy: start } }, (r) => {
+  const mixing = mixtureCarried(g, config);
+  const carry = { policy: start, ...mixing, ...progressCarried(g, config) };
+  const rounds = g.loop("step", { times, carry, ...untilDone(config) }, (r) => {
     const policy = r.carried("policy");
-    const batch = r.stage(drawSupervised, { data, round: r.index, count, seed, ...steps });
+    const drawn = mixing.drawn && r.carried("drawn");
+    const mixed = mixedRound(r, config, { data, round: r.index, count, drawn });
+    const picks = mixed && { picks: mixed.picks };
+    const batch = r.stage(drawSupervised, {
+      data,
+      round: r.index,
+      count,
+      seed,
+      ...steps,
+      ...picks,
+    });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
+    const evaluated = config.evaluated?.(r, { policy: trained, round: r.index }) ?? trained;
+    const at = { policy: evaluated, round: r.index };
+    const judging = { ...at, progress: () => r.carried("progress") };
+    const { last, returned } = judgedRound(r, config, judging);
     return {
-      policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }),
+      policy: r.stage(checkpointPolicy, { ...at, last, ...checkpoints }),
+      ...(mixed && { drawn: mixed.drawn }),
+      ...returned,
     };
   });
   return rounds.policy;
@@ -65,9 +101,33 @@ export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
     model_path: config.model.path,
     optimizer: config.trainer.optimizer,
   });
-  const before = evaluations(g, { ...config, label: "before" }, start);
-  const policy = supervisedRounds(g, config, start);
+  const { every_rounds = null, loss = false } = config.evaluate ?? {};
+  if (every_rounds === null && !loss) {
+    const before = evaluations(g, { ...config, label: "before" }, start);
+    const policy = supervisedRounds(g, config, start);
+    const exported = g.stage(exportPolicy, { policy, name: "final" });
+    const after = evaluations(g, { ...config, label: "after" }, policy);
+    return { policy, exported, evaluations: [...before, ...after] };
+  }
+  const measure = supervisedMeasure(g, config, start);
+  const around = aroundRounds(g, { measure, every_rounds, last: config.rounds }, start);
+  const { evaluated, before } = around;
+  const policy = supervisedRounds(g, { ...config, evaluated }, around.start);
   const exported = g.stage(exportPolicy, { policy, name: "final" });
-  const after = evaluations(g, { ...config, label: "after" }, policy);
-  return { policy, exported, evaluations: [...before, ...after] };
+  return { policy, exported, evaluations: [...before, ...around.after(policy)] };
 });
+
+/** The loss first, while the trainer holds the policy; then what rewards say. */
+function supervisedMeasure(
+  g: GraphBuilder,
+  config: SupervisedConfig,
+  start: Ref<Policy>,
+): Measure {
+  const { reward, evaluate } = config;
+  const scored = reward.length > 0 || evaluate!.sets.some((set) => set.reward !== null);
+  const sampled = scored ? sampledMeasure(g, config, start) : null;
+  if (!evaluate!.loss) return sampled!; // A rule asks for a reward then.
+  const opened = openedOf(g, config, "completions");
+  const loss = lossMeasure(g, { ...config, opened }, start);
+  return sampled ? bothMeasures(loss, sampled) : loss;
+}

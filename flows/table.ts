@@ -6,12 +6,12 @@ import { preference } from "./preference.ts";
 import { quickstart } from "./quickstart.ts";
 import { supervised } from "./supervised.ts";
 
-/** The stage graphs that ship, by the `flow:` of a configuration. */
+/** The shipped stage graphs, by the `flow:` of a configuration. */
 export const FLOW_GRAPHS = { online, supervised, evaluate, quickstart, preference };
 
-/** The graph of a flow, before it is built. */
+/** The graph definition of a flow. */
 export function flowDefinition(flow: Flow): GraphDefinition<Config, Config> {
-  // Each flow's graph takes its own member of the union; the discriminator has just chosen it.
+  // Each flow's graph takes its own member of the union, which the discriminator has just selected.
   return FLOW_GRAPHS[flow] as unknown as GraphDefinition<Config, Config>;
 }
 
@@ -20,5 +20,5 @@ export function buildFlow(config: Config): Graph {
   return flowDefinition(config.flow).build(config);
 }
 
-/** How a run names the graph it was made of, when it is one that ships. */
+/** How a run names its graph if that is a shipped one. */
 export const SHIPPED = "holdfast:";

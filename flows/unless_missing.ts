@@ -1,9 +1,6 @@
 import { isNothing } from "../engine/mod.ts";
 
-/**
- * For a `catch` where what is gone already is as good as removed, or simply not there. Any other
- * error is thrown again.
- */
+/** For a `catch` that ignores a missing file. Rethrows every other error. */
 export function unlessMissing(error: unknown): undefined {
   if (!isNothing(error)) throw error;
 }

@@ -3,7 +3,7 @@ import { defineReward } from "./define.ts";
 
 /**
  * The share of characters at their place in the row's answer, from 0 to 1: 1 is the answer itself,
- * 0 has no character right, however short it is. It is a share of the longer text, in Unicode code
+ * 0 has no right character, however short it is. It is a share of the longer text, in Unicode code
  * points, without surrounding white space. For models early in training, which never get everything
  * right.
  * @throws {RangeError} If the row has no answer: the row is broken, not the model.

@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { RewardStyle } from "../data/mod.ts";
 import type { RewardInput, RewardRow, Score } from "./define.ts";
+import { hasOneForm } from "./format.ts";
+import { MATH_SOURCE, MathConfig } from "./math.ts";
 import { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
 import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
 import { REWARDS } from "./table.ts";
@@ -17,7 +20,8 @@ const common = {
   ),
 };
 
-const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
+const { characters_in_place, exact_match, format, gsm8k, length, multiple_choice, remote } =
+  REWARDS;
 
 const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   z.strictObject({
@@ -33,6 +37,13 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     ...exact_match.config.shape,
   }),
   z.strictObject({
+    name: z.literal("format").describe(
+      "1 if the completion has the required tags or matches the pattern, else 0.",
+    ),
+    ...common,
+    ...format.config.shape,
+  }).refine(hasOneForm, "needs either `tags` or `pattern`"),
+  z.strictObject({
     name: z.literal("gsm8k").describe(
       "1 if the number after the last #### is the row's answer, else 0.",
     ),
@@ -44,6 +55,19 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     ...common,
     ...length.config.shape,
   }),
+  z.strictObject({
+    name: z.literal("multiple_choice").describe(
+      "1 if the option that the completion chooses is the row's answer, else 0.",
+    ),
+    ...common,
+    ...multiple_choice.config.shape,
+  }),
+  z.strictObject({
+    name: z.literal("remote").describe("The score that an HTTP server returns."),
+    ...common,
+    ...remote.config.shape,
+  }),
+  MathConfig.extend(common),
   PythonRewardConfig.extend(common),
   RewardModelConfig.extend(common),
 ]);
@@ -63,6 +87,8 @@ export type ScoringFunction = {
   readonly source: string | null;
   /** With `source`: what its processes may use. */
   readonly process?: RewardProcess;
+  /** With `source`: how it is called; absent: as its signature says. */
+  readonly style?: RewardStyle;
   /** For `process` in place of a function: the reward model to ask. */
   readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
@@ -71,6 +97,7 @@ export type ScoringFunction = {
   ): Promise<Score>;
 };
 
+const FRAMEWORKS = RewardStyle.options.filter((style) => style !== "holdfast");
 const ENGINE_TIMEOUT_MS = 10_000;
 
 export function labelOf(config: RewardConfig): string {
@@ -82,21 +109,20 @@ export function labelOf(config: RewardConfig): string {
 
 /**
  * The functions of a resolved `reward:` list, in its order.
- * @throws {RangeError} If one is paid on a reward that is not in the list.
+ * @throws {RangeError} If one depends on a reward that is not in the list.
  */
 export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunction[] {
   const labels = configs.map(labelOf);
   return configs.map((config) => {
     if (config.when !== undefined && !labels.includes(config.when)) {
       throw new RangeError(
-        `Cannot pay '${labelOf(config)}' because its \`when\` names no reward: there are ${
+        `Cannot pay '${labelOf(config)}' because its \`when\` names no reward: the list has ${
           labels.join(", ")
         }, not '${config.when}'`,
       );
     }
-    if (config.name === "python") {
-      const { source, timeout_ms } = config;
-      return inProcess(config, { source, timeout_ms, process: processOf(config) });
+    if (config.name === "python" || config.name === "math") {
+      return inProcess(config, functionOf(config));
     }
     if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
     const { name, weight, label: _, when, ...own } = config;
@@ -121,13 +147,30 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
   });
 }
 
+/** A function that the reward worker imports, and what its processes may use. */
+type ImportedFunction =
+  & Required<Pick<ScoringFunction, "timeout_ms" | "process">>
+  & { source: string; style?: RewardStyle };
+
+/** The function in Python behind an entry: the user's, or a grader that ships. */
+export function functionOf(
+  config: Extract<RewardConfig, { name: "python" | "math" }>,
+): ImportedFunction {
+  const { timeout_ms } = config;
+  if (config.name === "math") {
+    return { source: MATH_SOURCE, timeout_ms, process: processOf({}), style: "holdfast" };
+  }
+  const { source, style } = config;
+  return { source, timeout_ms, process: processOf(config), ...(style && { style }) };
+}
+
 /**
  * Says what a row lacks for a reward; null: it can be scored. `needs`: the columns that a function
- * in Python takes by name.
+ * in Python takes by name, called by the conventions of `style`.
  */
 export function rowCheck(
   config: RewardConfig,
-  needs: readonly string[] = [],
+  { needs = [], style }: { needs?: readonly string[]; style?: RewardStyle } = {},
 ): (row: { answer?: string; columns: Record<string, unknown> }) => string | null {
   if (config.name === "reward_model") return () => null;
   if (config.name === "python") {
@@ -135,10 +178,17 @@ export function rowCheck(
     return ({ answer, columns }) => {
       const all: Record<string, unknown> = { ...columns, answer };
       const lacking = wanted.find((name) => all[name] === undefined || all[name] === null);
-      return lacking === undefined
-        ? null
-        : `Cannot score with '${config.source}' because the row has no '${lacking}'`;
+      if (lacking === undefined) return null;
+      // Its parameters may be those of a framework, under names that were not recognised.
+      const hint = style === "holdfast" && needs.includes(lacking)
+        ? `, and its signature is none of ${FRAMEWORKS.join(", ")}, which \`style\` may name`
+        : "";
+      return `Cannot score with '${config.source}' because the row has no '${lacking}'${hint}`;
     };
+  }
+  if (config.name === "math") {
+    return ({ answer }) =>
+      answer === undefined ? "Cannot score with math because the row has no answer" : null;
   }
   const { name, weight: _, label: __, when: ___, ...own } = config;
   const reward = REWARDS[name] as { check?(row: RewardRow, config: unknown): void };
@@ -163,7 +213,7 @@ function settingsOf(
 /** A reward that the reward worker computes. */
 function inProcess(
   config: RewardConfig,
-  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "model">>,
+  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "model">>,
 ): ScoringFunction {
   const name = labelOf(config);
   return {
@@ -183,7 +233,7 @@ function inProcess(
   };
 }
 
-/** @throws {RangeError} If a score, or a number beside it, is not finite. */
+/** @throws {RangeError} If a score, or a number returned with it, is not finite. */
 export function checkedScore(score: Score, name: string): Score {
   if (score === null) return null;
   const numbers = typeof score === "object" ? { ...score.metrics, score: score.score } : { score };

@@ -6,6 +6,14 @@ import type { z } from "zod";
  */
 export type RewardRow = { answer?: string; [column: string]: unknown };
 
+/** Facts of the settings of rewards that came after 0.1.0: a score depends on them. */
+export const graderSetting = {
+  numerics: false,
+  fork: "free",
+  resume: "refused",
+  since: "0.1.0",
+} as const;
+
 /** One sample to score. */
 export type RewardInput = {
   /** The prompt as text; a chat after its template. */
@@ -52,6 +60,11 @@ export type Reward<
    * is right from 0.5 on.
    */
   readonly says_right?: true;
+  /**
+   * The answer that a completion gives, in one spelling, or null if it gives none: maj@k counts
+   * votes for it. Absent: completions have no answers that can be compared.
+   */
+  answer?(completion: string, config: z.output<z.ZodObject<Shape, z.core.$strict>>): string | null;
   score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;
 };
 

@@ -22,16 +22,18 @@ export const exactMatch: Reward<"exact_match", typeof config.shape, Reads> = def
   right_at: 1,
   config,
   check: (row) => void wantedOf(row),
-  score({ completion, row }: Reads, { trim, ignore_case }) {
+  answer: spelled,
+  score({ completion, row }: Reads, settings) {
     if (row.answer === undefined) return null;
-    const wanted = wantedOf(row);
-    const form = (text: string) => {
-      const trimmed = trim ? text.trim() : text;
-      return ignore_case ? trimmed.toLowerCase() : trimmed;
-    };
-    return form(completion) === form(wanted) ? 1 : 0;
+    return spelled(completion, settings) === spelled(wantedOf(row), settings) ? 1 : 0;
   },
 });
+
+/** What is compared of a text. */
+function spelled(text: string, { trim, ignore_case }: z.output<typeof config>): string {
+  const trimmed = trim ? text.trim() : text;
+  return ignore_case ? trimmed.toLowerCase() : trimmed;
+}
 
 function wantedOf({ answer }: { answer?: string }): string {
   if (answer !== undefined) return answer;

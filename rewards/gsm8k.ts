@@ -17,8 +17,8 @@ const /** @internal */ config = z.strictObject({
 
 /**
  * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas between
- * thousands, a dollar sign and redundant zeros are ignored. Words may follow on the line, digits
- * may not.
+ * thousands, a dollar sign and redundant zeros are ignored. Words may follow on the line, but
+ * digits may not.
  *
  * Source: https://github.com/openai/grade-school-math, `dataset.py`. Both agree on every gold
  * answer of GSM8K.
@@ -39,15 +39,18 @@ export const gsm8k: Reward<"gsm8k", typeof config.shape, Reads> = defineReward({
   right_at: 1,
   config,
   check: (row) => void wantedOf(row),
-  score({ completion, row }: Reads, { fallback }) {
+  answer,
+  score({ completion, row }: Reads, settings) {
     if (row.answer === undefined) return null;
-    const wanted = wantedOf(row);
-    const text = completion.slice(-ANSWER_CHARACTERS_MAX);
-    const marked = lastMarked(text);
-    const found = marked === undefined && fallback === "last_number" ? unmarked(text) : marked;
-    return found === wanted ? 1 : 0;
+    return answer(completion, settings) === wantedOf(row) ? 1 : 0;
   },
 });
+
+function answer(completion: string, { fallback }: z.output<typeof config>): string | null {
+  const text = completion.slice(-ANSWER_CHARACTERS_MAX);
+  const marked = lastMarked(text);
+  return (marked === undefined && fallback === "last_number" ? unmarked(text) : marked) ?? null;
+}
 
 function wantedOf({ answer }: { answer?: string }): string {
   const wanted = answer === undefined ? null : spellNumber(answer);

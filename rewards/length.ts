@@ -8,7 +8,9 @@ const /** @internal */ config = z.strictObject({
   unit: z.enum(["characters", "tokens"]).default("characters").describe("What to count."),
   max: z.int().positive().default(2000).describe("The length from which the score stays constant.")
     .register(setting, { unit: "characters or tokens" }),
-  prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),
+  prefer: z.enum(["short", "long"]).default("short").describe(
+    "Whether short or long completions score 1.",
+  ),
 });
 
 /**

@@ -1,6 +1,8 @@
+export { answerReader } from "./answer.ts";
 export { charactersInPlace } from "./characters_in_place.ts";
 export {
   checkedScore,
+  functionOf,
   labelOf,
   RewardConfig,
   rowCheck,
@@ -15,8 +17,11 @@ export {
   type Score,
 } from "./define.ts";
 export { exactMatch } from "./exact_match.ts";
+export { format } from "./format.ts";
 export { gsm8k } from "./gsm8k.ts";
 export { length } from "./length.ts";
+export { multipleChoice } from "./multiple_choice.ts";
 export { parsePythonReward, processOf, PythonRewardConfig } from "./python.ts";
-export { rightness, rightOfAll } from "./right.ts";
+export { unreachable } from "./remote.ts";
+export { rewardCalled, rightness, rightOfAll } from "./right.ts";
 export { REWARDS } from "./table.ts";

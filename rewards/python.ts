@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { setting } from "../data/mod.ts";
+import { RewardStyle, setting } from "../data/mod.ts";
 
 const SHAPE = /^(.+\.py):([A-Za-z_]\w*)$/;
 
@@ -28,7 +28,7 @@ const limit = (usual: number, unit: string, text: string) =>
 const OF_THE_STORE = /^(HOLDFAST_.*|DATABASE_URL|PG[A-Z]+)$/;
 const VariableName = z.string()
   .regex(/^[A-Za-z_]\w*$/, "must be the name of an environment variable")
-  .refine((name) => !OF_THE_STORE.test(name), "belongs to the engine and is not given to workers");
+  .refine((name) => !OF_THE_STORE.test(name), "belongs to the engine and is not passed to workers");
 
 /** What the processes of a reward inherit, and what each may use. */
 const ofProcess = {
@@ -36,7 +36,7 @@ const ofProcess = {
     "Environment variables its processes inherit besides the usual ones, such as HF_TOKEN. " +
       "Absent: none.",
   ),
-  memory_gib: limit(USUAL.memory_gib, "GiB", "Memory that one of its processes may fill"),
+  memory_gib: limit(USUAL.memory_gib, "GiB", "Memory of one of its processes"),
   cpu_s: limit(USUAL.cpu_s, "s", "CPU time of one call, over all its threads"),
   file_mib: limit(USUAL.file_mib, "MiB", "The largest file that it may write"),
   processes_max: z.int().positive().optional().describe(
@@ -53,16 +53,19 @@ const ofProcess = {
  */
 export const PythonRewardConfig = z.strictObject({
   name: z.literal("python").describe(
-    "A function in a Python file. Written short: `path.py:function`.",
+    "A function in a Python file. Short form: `path.py:function`.",
   ),
   source: z.string().regex(SHAPE, "must be path.py:function").describe(
     "`path.py:function`: where the function is.",
   ),
+  style: RewardStyle.optional().describe(
+    "The framework whose conventions the function follows. Absent: recognised by its signature.",
+  ).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" }),
   timeout_ms: z.int().positive().default(10_000).describe(
-    "A call that takes longer fails its sample.",
+    "A call that takes longer fails its samples.",
   ).register(setting, { unit: "ms", resume: "stages" }),
   needs: z.array(z.string().min(1)).optional().describe(
-    "Columns that it reads of `row`: each row must have them. Absent: those that it takes by name.",
+    "Columns of `row` that it reads: each row must have them. Absent: its parameters.",
   ),
   ...ofProcess,
 });

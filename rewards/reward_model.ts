@@ -7,13 +7,13 @@ export const RewardModelConfig = z.strictObject({
     "The score of a trained reward model for prompt and completion.",
   ),
   path: z.string().min(1).describe(
-    "A model directory that ends in one number, as `algorithm: reward_model` exports it.",
+    "The directory of a model with one number as output, exported by `algorithm: reward_model`.",
   ),
   dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
-    "Type of its weights and activations.",
+    "Data type of its weights and activations.",
   ),
   device: z.enum(["auto", "cpu", "cuda"]).default("cpu").describe(
-    "Where it runs; cuda: the first GPU visible to the reward worker, which it may share.",
+    "Where it runs; cuda: the first GPU visible to the reward worker, which it can share.",
   ),
   threads: z.int().positive().default(1).describe("CPU threads it uses.").register(setting, {
     unit: "threads",

@@ -8,19 +8,27 @@ import { REWARDS } from "./table.ts";
  * By default, a sample of a Python function is right from this score on: midway between 0 and 1.
  */
 const PYTHON_RIGHT_AT = 0.5;
-/** The number beside a score that says whether the sample is right. */
+/** The number, returned with a score, that says whether the sample is right. */
 const RIGHT = "/right";
 
 /**
- * `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: the
- * `right` that it returns takes precedence.
+ * `by`: the reward that defines right, by its name in metrics; null: none does. `says`: the `right`
+ * that it returns takes precedence.
  */
 type Rightness = { by: string | null; at: number; says: boolean };
 
+/** The reward of this name in metrics. */
+export function rewardCalled(
+  rewards: readonly RewardConfig[],
+  name: string | null,
+): RewardConfig | undefined {
+  return rewards.find((reward) => labelOf(reward) === name);
+}
+
 /**
- * What is right under these rewards. `right_at`: a score for the first reward; null: the first
- * reward that declares one decides, by that score or by the `right` that a function returns beside
- * its score.
+ * How these rewards define right. `right_at`: a score for the first reward; null: the first reward
+ * that declares one decides, by that score or by the `right` that a function returns beside its
+ * score.
  */
 export function rightness(rewards: readonly RewardConfig[], right_at: number | null): Rightness {
   if (right_at !== null) return { by: labelOf(rewards[0]!), at: right_at, says: false };
@@ -32,30 +40,32 @@ export function rightness(rewards: readonly RewardConfig[], right_at: number | n
 }
 
 /**
- * The samples of a group with `right` for all of them if any has it: the others' follows from their
- * score. A reward may return `right` for the answers that it can read and a bare score for the
- * rest.
+ * The samples of a group, with `right` for all of them if any has it: for the others it follows
+ * from the score, if they have it. A reward may return `right` for answers that it can read and
+ * only a score for the rest.
  */
 export function rightOfAll(parts: readonly Record<string, number>[]): Record<string, number>[] {
   const said = new Set(
     parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))),
   );
   return parts.map((one) => {
-    const more = [...said].filter((name) => !(name in one)).map((name): [string, number] => {
-      const score = one[name.slice(0, -RIGHT.length)]!;
-      return [name, score >= PYTHON_RIGHT_AT ? 1 : 0];
+    const more = [...said].filter((name) => !(name in one)).flatMap((name): [string, number][] => {
+      const score = one[name.slice(0, -RIGHT.length)];
+      return score === undefined ? [] : [[name, score >= PYTHON_RIGHT_AT ? 1 : 0]];
     });
     return { ...one, ...Object.fromEntries(more) };
   });
 }
 
 function saysRight(reward: RewardConfig): boolean {
-  if (reward.name === "python" || reward.name === "reward_model") return reward.name === "python";
+  if (reward.name === "python") return true;
+  if (reward.name === "math" || reward.name === "reward_model") return false;
   return (REWARDS[reward.name] as { says_right?: true }).says_right === true;
 }
 
 function declaredRightAt(reward: RewardConfig): number | null {
   if (reward.name === "python") return PYTHON_RIGHT_AT;
+  if (reward.name === "math") return 1;
   if (reward.name === "reward_model") return null;
   return (REWARDS[reward.name] as { right_at?: number }).right_at ?? null;
 }

@@ -15,8 +15,8 @@ const /** @internal */ rolloutsConfigSchema = z.strictObject({
     "The run fails if more than this share of its draws fails.",
   ).register(setting, { unit: "fraction", resume: "stages" }),
   allow_truncated_sampling: z.boolean().default(false).describe(
-    "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities " +
-      "are renormalised.",
+    "Train on samples drawn with top_p < 1, top_k > 0, min_p > 0 or a repetition_penalty, " +
+      "although the loss is biased by it.",
   ),
   reward_processes: z.int().positive().default(2).describe(
     "Processes that run rewards written in Python.",

@@ -1,4 +1,4 @@
-import type { Policy, Sampling, Slab } from "../data/mod.ts";
+import { type Policy, recorded, Sampling, type Slab } from "../data/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 import {
   ask,
@@ -17,7 +17,7 @@ import {
 /** A policy whose weights were written out for samplers. */
 export type Published = { policy: Policy; publication: Publication };
 export type Republish = (published: Published, caller: Caller) => Promise<unknown>;
-/** A generated slab as bytes, its counts, and how long it took. */
+/** A generated slab as bytes, its counts, and its duration. */
 export type Generated = {
   version: string;
   groups: number;
@@ -36,7 +36,7 @@ export class PolicySampler {
   readonly #operators: Operator[];
   readonly #idle: Operator[];
   readonly #waiting: ((operator: Operator) => void)[] = [];
-  /** Settles with the last work that each sampler was given. */
+  /** Settles with the last work given to each sampler. */
   readonly #tails = new Map<Operator, Promise<unknown>>();
   readonly #restart: RestartCause;
   /** The samplers that have received a publication from this engine. */
@@ -95,7 +95,12 @@ export class PolicySampler {
     { onNew }: { onNew?: () => Promise<void> } = {},
   ): Promise<Generated> {
     const { published, slab, ...rest } = input;
-    const args = { version: published.policy.version, slab: promptsOf(slab), ...rest };
+    const args = {
+      version: published.policy.version,
+      slab: promptsOf(slab),
+      recorded_sampling: recorded(Sampling, rest.sampling),
+      ...rest,
+    };
     const holder = await this.#holder(args, caller);
     if (!holder) await onNew?.();
     return await this.#using(holder, async (operator) => {
@@ -136,7 +141,7 @@ export class PolicySampler {
     const { answers: [loaded] } = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
       await this.#rewrite(published, caller);
-      // The files may be whole by now, thanks to a different sampler's load or a different stage.
+      // The files may be intact by now, thanks to a different sampler's load or a different stage.
       return await load();
     });
     this.#loaded.add(operator);
@@ -157,9 +162,7 @@ export class PolicySampler {
     const again = await firstProblem(dir, files);
     if (again !== null) {
       throw new InfrastructureError(
-        `Cannot rewrite publication ${dir} because it came out differently when it was written again: ${
-          problemText(again)
-        }`,
+        `Cannot rewrite publication ${dir} because the new files differ: ${problemText(again)}`,
         { ...again, version: policy.version },
         { retryable: false },
       );
@@ -173,8 +176,8 @@ export class PolicySampler {
   }
 
   /**
-   * One at a time, and only if it is still not whole: a sampler may read what the previous turn has
-   * written.
+   * One at a time, and only if it is still damaged: a sampler may be reading what the previous turn
+   * has written.
    */
   async #writeAgain(
     published: Published,
@@ -214,7 +217,7 @@ export class PolicySampler {
   }
 }
 
-/** A slab with only the columns that a sampler reads: others may be many times as long. */
+/** A slab with only the columns that a sampler reads; others may be many times as long. */
 function promptsOf({ id, draws }: Slab): Slab {
   return {
     id,

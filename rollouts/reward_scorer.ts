@@ -1,4 +1,4 @@
-import type { Row, Trajectory } from "../data/mod.ts";
+import type { RewardStyle, Row, Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import {
   argumentsOf,
@@ -33,6 +33,8 @@ export interface ScoringFunction {
   readonly timeout_ms: number;
   /** With `source`: what the function's processes may use. */
   readonly process?: RewardProcess;
+  /** With `source`: how the function is called; absent: as its signature says. */
+  readonly style?: RewardStyle;
   /**
    * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
    * instead of a row.
@@ -59,7 +61,7 @@ type ScoredSample = {
   signal: AbortSignal;
 };
 
-/** Why a sample has no score though nothing failed: a function had nothing to grade it by. */
+/** Why a sample has no score although nothing failed: a function had nothing to grade it by. */
 export const UNGRADED = "reward_none";
 
 /**
@@ -72,9 +74,9 @@ type Outcome = { score: number; metrics?: Record<string, number> } | {
 };
 
 /**
- * A sample's reward is the sum of weight x score over what is paid; `parts` has each score, paid
- * or not, and the numbers beside it as NAME/NUMBER. It has no reward if a function gave no score;
- * `failed` names the first that failed, else `UNGRADED`.
+ * A sample's reward is the sum of weight x score over the paid rewards that apply to it; `parts`
+ * has each score, paid or not, and the numbers returned with it as NAME/NUMBER. It has no reward if
+ * one failed, which `failed` names, or if none applies: `UNGRADED`.
  */
 export type SampleScore = {
   reward: number | null;
@@ -84,7 +86,7 @@ export type SampleScore = {
 };
 
 /**
- * Scores samples: engine rewards here and now, process rewards in the reward group's pool with a
+ * Scores samples: engine rewards immediately, process rewards in the reward group's pool with a
  * hard time limit.
  */
 export class RewardScorer {
@@ -121,6 +123,7 @@ export class RewardScorer {
         return this.#pooled(f, { ...group, samples }, options);
       }),
     );
+    options.signal.throwIfAborted(); // What was cut off has not failed.
     return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
   }
 
@@ -150,15 +153,16 @@ export class RewardScorer {
   }
 
   async #answered(
-    { name, source, process, timeout_ms, model }: ScoringFunction,
+    { name, source, process, style, timeout_ms, model }: ScoringFunction,
     group: ForPool,
     { pool, caller }: { pool: RoleWorkers<typeof rewardRole>; caller: Caller },
   ): Promise<ScoredItem[]> {
     const sharing = async (op: string, shared: unknown) =>
       await argumentsOf(shared, { op, group: "reward", artifacts: this.#artifacts });
     if (model !== undefined) {
-      const { shared, items } = forModel(group);
-      const args = { model, shared: await sharing("score_by_model", shared), items };
+      // The prompt before any template, because the model has its own.
+      const shared = await sharing("score_by_model", { prompt: group.row.prompt });
+      const args = { model, shared, items: itemsOf(group) };
       return (await pool.ask("score_by_model", args, caller)).answers[0].results;
     }
     if (source === null || process === undefined) {
@@ -166,13 +170,13 @@ export class RewardScorer {
         `Cannot score with '${name}' in a process because it has neither a function nor a model`,
       );
     }
-    const { shared, items } = forFunction(group);
     const args = {
       function: source,
+      style: style ?? null,
       process,
       timeout_ms,
-      shared: await sharing("score", shared),
-      items,
+      shared: await sharing("score", forFunction(group)),
+      items: itemsOf(group),
     };
     return (await pool.ask("score", args, caller)).answers[0].results;
   }
@@ -181,28 +185,28 @@ export class RewardScorer {
 /** A group, and its trajectories as functions see them. */
 type ForPool = { prompt: string; row: Row; trajectories: Trajectory[]; samples: ScoredSample[] };
 
-/**
- * What a Python function receives: what the samples have in common, which goes once, and the rest
- * of each.
- */
-function forFunction({ prompt, row, samples }: ForPool) {
-  return {
-    shared: { prompt, row: { ...row.columns, answer: row.answer } },
-    items: samples.map(({ completion, tokens }, i) => ({ id: String(i), completion, tokens })),
-  };
+/** What the completions have in common for a Python function. */
+function forFunction(
+  { prompt, row: { prompt: row_prompt, columns, answer }, trajectories }: ForPool,
+) {
+  const [first] = trajectories;
+  const prompt_ids = first ? Array.from(first.tokens.subarray(0, promptLength(first))) : [];
+  return { prompt, row_prompt, prompt_ids, columns, answer };
 }
 
-/**
- * What a reward model receives: the prompt before any template, because it has its own, and
- * everything after it.
- */
-function forModel({ row, trajectories }: ForPool) {
-  const items = trajectories.map(({ text, tokens, action_mask }, i) => ({
+function itemsOf({ trajectories, samples }: ForPool) {
+  return trajectories.map((trajectory, i) => ({
     id: String(i),
-    completion: text,
-    token_ids: Array.from(tokens.subarray(Math.max(action_mask.indexOf(1), 0))),
+    completion: trajectory.text,
+    tokens: samples[i]!.tokens,
+    token_ids: Array.from(trajectory.tokens.subarray(promptLength(trajectory))),
+    stop: trajectory.stop,
   }));
-  return { shared: { prompt: row.prompt }, items };
+}
+
+/** The tokens before the first sampled one. */
+function promptLength({ action_mask }: Trajectory): number {
+  return Math.max(action_mask.indexOf(1), 0);
 }
 
 /** An engine reward is pure: a throw is final, because a second call would throw again. */
@@ -225,25 +229,32 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
 
 function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
   const unscored = outcomes.flatMap((outcome) => ("failed" in outcome ? [outcome] : []));
-  const failure = unscored.find(({ failed }) => failed !== UNGRADED) ?? unscored[0];
-  if (failure) return { reward: null, parts: {}, failed: failure.failed, detail: failure.detail };
-  const scored = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome] : []));
+  const failure = unscored.find(({ failed }) => failed !== UNGRADED);
+  const applicable = functions.filter((f) => applies(f, functions, outcomes));
+  const reason = failure ?? (applicable.length === 0 ? unscored[0] : undefined);
+  if (reason) return { reward: null, parts: {}, failed: reason.failed, detail: reason.detail };
   const parts = functions.flatMap(({ name }, i): [string, number][] => {
-    const { score, metrics = {} } = scored[i]!;
+    const outcome = outcomes[i]!;
+    if (!("score" in outcome)) return [];
+    const { score, metrics = {} } = outcome;
     return [
       [name, score],
       ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n]),
     ];
   });
-  const scoreOf = (name: string) => scored[functions.findIndex((f) => f.name === name)]!.score;
+  const scores = Object.fromEntries(parts);
+  const paid = applicable.filter(({ when }) => when === undefined || scores[when]! > 0);
   return {
-    reward: functions.reduce(
-      (sum, { weight, when }, i) =>
-        when === undefined || scoreOf(when) > 0 ? sum + weight * scored[i]!.score : sum,
-      0,
-    ),
-    parts: Object.fromEntries(parts),
+    reward: paid.reduce((sum, { name, weight }) => sum + weight * scores[name]!, 0),
+    parts: scores,
     failed: null,
     detail: null,
   };
+}
+
+/** Whether a function has a score for the sample, and, if it is conditional, its condition too. */
+function applies(f: ScoringFunction, functions: ScoringFunction[], outcomes: Outcome[]): boolean {
+  if (!("score" in outcomes[functions.indexOf(f)]!)) return false;
+  const condition = functions.find(({ name }) => name === f.when);
+  return condition === undefined || applies(condition, functions, outcomes);
 }

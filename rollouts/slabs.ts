@@ -2,8 +2,8 @@ import type { Draw, Slab } from "../data/mod.ts";
 
 /**
  * Cuts draws into slabs, in draw order: by `slab_groups`, else into one slab per *configured*
- * sampler. How many samplers are alive does not matter, because which groups share a batch decides
- * their bits.
+ * sampler. The number of living samplers must not matter, because which groups share a batch
+ * determines their bits.
  */
 export function cutSlabs(
   draws: readonly Draw[],

@@ -2,8 +2,8 @@ import { Policy } from "../data/mod.ts";
 import { type ArtifactStore, type NewRow, type RoundRecord, rowValue } from "../engine/mod.ts";
 
 /**
- * A closed round and the versions of the models that it handed on; `carried`: by the name that it
- * handed them on with.
+ * A closed round and the versions of the models that it passed on; `carried`: by the name under
+ * which it passed them on.
  */
 export type ClosedRound = {
   loop: string;
@@ -12,10 +12,7 @@ export type ClosedRound = {
   carried: Record<string, string>;
 };
 
-/**
- * What a `round` row says of models; null for a row of another kind, or of a loop inside something
- * else.
- */
+/** The models in a `round` row; null for a row of a different kind, or of a nested loop. */
 export async function closedRound(
   artifacts: ArtifactStore,
   row: NewRow,

@@ -1,12 +1,12 @@
 /**
- * Rewards and the rows that they are to score, looked at before a run is made: what is wrong with
- * them is bad input.
+ * Checks rewards and the rows that they will score before a run is created: a problem with them is
+ * bad input.
  */
 import { z } from "zod";
 import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
-import type { Row } from "../data/mod.ts";
+import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { processOf, RewardConfig, rowCheck } from "../rewards/mod.ts";
+import { functionOf, RewardConfig, rowCheck, unreachable } from "../rewards/mod.ts";
 import {
   ensureEnvironment,
   environmentOf,
@@ -20,19 +20,20 @@ type CheckRewardsOptions = {
   home: string;
   onSetup?: OnEnvironmentProgress;
   /**
-   * Whether functions in Python are imported; where the run waits for a different machine, that
-   * one imports them.
+   * Whether functions in Python are imported; if the run waits for a different machine, that
+   * machine imports them.
    */
   load?: boolean;
 };
 
-/** What is wrong with a row; it does not throw. */
+/** What is wrong with a row; does not throw. */
 type Check = (row: Row) => string | null;
 
 /**
- * Imports every reward in Python as the reward processes would, and asks each reward whether it can
- * score each row.
- * @throws {InvalidInputError} If one cannot be imported, or a row lacks what a reward needs.
+ * Reaches every reward server, imports every reward in Python like the reward processes, and asks
+ * each reward whether it can score each row.
+ * @throws {InvalidInputError} If a server cannot be reached, a function cannot be imported, or a
+ * row lacks what a reward needs.
  */
 export async function checkRewards(
   config: Partial<Config>,
@@ -42,46 +43,72 @@ export async function checkRewards(
   const rewards = z.array(RewardConfig).safeParse((config as { reward?: unknown }).reward);
   // A custom graph may have a different `reward`.
   if (splits.length === 0 || !rewards.success) return;
+  const all = [...rewards.data, ...splits.flatMap(({ own }) => own ?? [])];
+  if (options.load !== false) await reachServers(all);
   const needs = options.load === false
-    ? new Map<RewardConfig, string[]>()
-    : await loaded(rewards.data, config, options);
-  const checks = rewards.data.map((reward): Check => rowCheck(reward, needs.get(reward)));
+    ? new Map<RewardConfig, Called>()
+    : await loaded(all, config, options);
   const generated = "task" in config && config.task !== undefined; // All of its rows are alike.
-  for (const split of splits) checkRows(split, options.rows[split.name], { checks, generated });
+  for (const split of splits) {
+    const checks = (split.own ?? rewards.data).map((reward): Check =>
+      rowCheck(reward, needs.get(reward))
+    );
+    await checkRows(split, options.rows[split.name], { checks, generated });
+  }
 }
 
-/** Rows that are scored. `from`: where a configuration names them; `fields`: and their fields. */
-type Split = { name: string; from: string; fields: string };
+async function reachServers(rewards: RewardConfig[]): Promise<void> {
+  for (const url of new Set(rewards.flatMap((one) => one.name === "remote" ? [one.url] : []))) {
+    const why = await unreachable(url);
+    if (why === null) continue;
+    throw new InvalidInputError(
+      `Cannot start because the reward server ${url} cannot be reached: ${why}. ` +
+        "Fix: start it, or correct reward[].url",
+      { url },
+    );
+  }
+}
+
+/**
+ * Rows that are scored. `from`: where a configuration names them; `fields`: where it names their
+ * fields. `own`: what scores them; absent: the run's rewards.
+ */
+type Split = { name: string; from: string; fields: string; own?: RewardConfig[] };
 
 function scoredSplits(config: Partial<Config>): Split[] {
   const evaluated = (config as Evaluated).evaluate ? evaluationSets(config as Evaluated) : [];
-  const sets = evaluated.map(({ split, name }, i): Split => {
-    const entry = `data.eval[${name === null ? "" : i}]`;
-    return { name: split, from: name === null ? "data.eval" : entry, fields: `${entry}.fields` };
+  const sets = evaluated.map(({ split, name, path, own }): Split => {
+    const [block, part, i = ""] = path;
+    const entry = `${block}.${part}[${i}]${own ? ".data" : ""}`;
+    const from = name === null ? "data.eval" : entry;
+    const fields = own ? `${entry}[].fields` : `${entry}.fields`;
+    return { name: split, from, fields, ...(own?.reward && { own: own.reward }) };
   });
   const train = { name: "train", from: "data.train", fields: "data.train[].fields" };
   if (config.flow === "online" || config.flow === "quickstart") return [train, ...sets];
   return config.flow === "evaluate" || config.flow === "supervised" ? sets : [];
 }
 
-function checkRows(
+async function checkRows(
   { name: split, from, fields }: Split,
   table: RowTables[string] | undefined,
   { checks, generated }: { checks: Check[]; generated: boolean },
-): void {
-  const size = generated ? Math.min(1, table?.size ?? 0) : table?.size ?? 0;
+): Promise<void> {
+  if (table === undefined) return;
+  const size = generated ? Math.min(1, table.size) : table.size;
+  const faultOf = (row: Row) =>
+    checks.map((check) => check(row)).find((text) => text !== null) ?? null;
   let first: string | null = null;
   let broken = 0;
-  for (let place = 0; place < size; place++) {
-    const row = table!.row(place);
-    const fault = checks.map((check) => check(row)).find((text) => text !== null);
-    if (fault === undefined) continue;
-    first ??= `row '${row.row_id}' of ${from}: ${fault}`;
-    broken++;
+  for await (const { rows } of rowChunks(table, { to: size })) {
+    const faults = rows.map((row) => ({ row, fault: faultOf(row) }))
+      .filter(({ fault }) => fault !== null);
+    broken += faults.length;
+    for (const { row, fault } of faults) first ??= `row '${row.row_id}' of ${from}: ${fault}`;
   }
   if (first === null) return;
   throw new InvalidInputError(
-    `Cannot start because ${broken} of ${size} rows cannot be scored, the first of them ` +
+    `Cannot start because ${broken} of ${size} rows cannot be scored; the first one is ` +
       `${first}. ` +
       `Fix: correct or remove them, or name the field that has it in ${fields}`,
     { split, broken },
@@ -89,23 +116,30 @@ function checkRows(
 }
 
 const Loaded = z.array(
-  z.union([z.object({ needs: z.array(z.string()) }), z.object({ error: z.string() })]),
+  z.union([
+    z.object({ needs: z.array(z.string()), style: RewardStyle }),
+    z.object({ error: z.string() }),
+  ]),
 );
 
-/** The columns that each function in Python takes by name. */
+/** The columns that a function in Python needs, and how it is called. */
+type Called = { needs: string[]; style: RewardStyle };
+
+/** How each function in Python is called, and the columns that are its parameters. */
 async function loaded(
   rewards: RewardConfig[],
   config: Partial<Config>,
   { home, onSetup: onProgress }: CheckRewardsOptions,
-): Promise<Map<RewardConfig, string[]>> {
-  const functions = rewards.filter((reward) => reward.name === "python");
-  if (functions.length === 0) return new Map();
-  for (const { source, env = [] } of functions) {
-    const unset = env.find((name) => Deno.env.get(name) === undefined);
+): Promise<Map<RewardConfig, Called>> {
+  const entries = rewards.filter((entry) => entry.name === "python" || entry.name === "math");
+  if (entries.length === 0) return new Map();
+  const functions = entries.map(functionOf);
+  for (const { source, process } of functions) {
+    const unset = process.env.find((name) => Deno.env.get(name) === undefined);
     if (unset === undefined) continue;
     throw new InvalidInputError(
       `Cannot use reward '${source}' because its env names ${unset}, which is not set here. ` +
-        "Fix: set it, or take it out",
+        "Fix: set it, or remove it from env",
       { source, unset },
     );
   }
@@ -116,7 +150,7 @@ async function loaded(
     onProgress,
   });
   const input = JSON.stringify(
-    functions.map((one) => ({ function: one.source, process: processOf(one) })),
+    functions.map(({ source, process, style = null }) => ({ function: source, process, style })),
   );
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.check",
@@ -128,9 +162,9 @@ async function loaded(
     });
   }
   const found = Loaded.parse(JSON.parse(stdout));
-  return new Map(functions.map((one, i) => {
+  return new Map(entries.map((entry, i) => {
     const result = found[i]!;
-    if ("needs" in result) return [one, result.needs];
-    throw new InvalidInputError(result.error, { source: one.source });
+    if ("needs" in result) return [entry, result];
+    throw new InvalidInputError(result.error, { source: functions[i]!.source });
   }));
 }

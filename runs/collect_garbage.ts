@@ -28,11 +28,11 @@ import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
 import { namesIn } from "./names_in.ts";
 
-/** What is collected, and how old it has to be. */
+/** What is collected, and its minimum age. */
 export type GcOptions = {
   /**
-   * Runs whose files, and with `rows` whose rows, are looked at; all by default. Artifacts are
-   * everybody's.
+   * Runs whose files (and with `rows` whose rows) are collected; all by default. Artifacts belong
+   * to no single run.
    */
   runs?: readonly string[];
   dry_run?: boolean;
@@ -40,40 +40,40 @@ export type GcOptions = {
    * Also rows, versions and batches of ended runs that no checkpoint, fork or open round can reach.
    */
   rows?: boolean;
-  /** Logs of a run's attempts but the newest, older than this. */
+  /** Logs of a run's attempts, except the newest, that are older than this. */
   logs_older_than_ms?: number;
-  /** What is younger stays: somebody may be about to record it. */
+  /** Younger data stays, because it may be about to be recorded. */
   younger_than_ms?: number;
   now_ms?: number;
 };
 
-/** What went, or with `dry_run` would go; and what was asked for and stays. */
+/** What was removed, or with `dry_run` would be; and what was requested but stays. */
 export type GcReport = {
   artifacts: Amount;
   publications: Amount;
   checkpoints: Amount;
   logs: Amount;
   rows: Amount;
-  /** Of all files, and of the rows' text. */
+  /** Bytes of all files and of the rows' text. */
   bytes: number;
   kept: { run: string; what: string; why: string }[];
 };
 
-/** A put, a checkpoint or a publication takes less from its first byte to its row. */
+/** A put, a checkpoint or a publication takes less time from its first byte to its row. */
 const YOUNG_MS = 3_600_000;
 const LEASE_MS = 60_000;
-/** Folders of a run with weights that were written out, and the rows that name them by version. */
+/** Folders of a run with written weights, and the rows that name them by version. */
 const WEIGHTS = [["publications", "note/publication"], ["references", "note/reference"]] as const;
 const PUBLICATION = new RegExp(
   `${OWN_NAMES.weights.source}|${OWN_NAMES.unfinished_weights.source}`,
 );
 
 /**
- * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to
- * nothing, publications of ended runs, and what the options ask for. A run with a living engine is
- * left alone, and so is everything that was put since it began. Killed at any moment, it loses
- * nothing; the next one finishes. Another home's runs of a shared journal, and directories that
- * belong to another run, are left alone.
+ * Removes what nothing can reach: artifacts that no row refers to, files of failed attempts,
+ * publications of ended runs, and what the options name. A run with a living engine is left alone,
+ * and so is everything that was put since that run was created. If killed at any moment, it loses
+ * nothing, and the next `gc` finishes the work. Runs of a different home in a shared journal, and
+ * directories that belong to a different run, are left alone.
  * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that is not open, or
  *   was lost.
  */
@@ -103,7 +103,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
   }
 }
 
-/** The named runs, or all that keep their files in this home. */
+/** The named runs, or all runs that keep their files in this home. */
 async function chosen(home: Home, ids: readonly string[] | undefined): Promise<readonly RunHead[]> {
   const heads = await home.store.heads();
   if (ids === undefined || ids.length === 0) {
@@ -113,7 +113,7 @@ async function chosen(home: Home, ids: readonly string[] | undefined): Promise<r
   return await Promise.all(ids.map(async (id) => {
     const head = heads.find((known) => known.id === id);
     if (!head) {
-      throw new InvalidInputError(`Cannot collect run '${id}' because there is none of that id`, {
+      throw new InvalidInputError(`Cannot collect run '${id}' because there is no such run`, {
         run: id,
       });
     }
@@ -123,8 +123,8 @@ async function chosen(home: Home, ids: readonly string[] | undefined): Promise<r
 }
 
 /**
- * One that nobody can see is taken for alive: an owner that is late, but not superseded, keeps
- * working.
+ * An engine that cannot be observed counts as alive: an owner that is late, but not superseded,
+ * keeps working.
  */
 function isLive({ owner }: RunHead): boolean {
   return owner !== null && ownerAlive(owner) !== "dead";
@@ -159,7 +159,7 @@ class Collection {
     this.#report = { ...amounts, bytes: 0, kept: [] };
   }
 
-  /** Forks before what they were forked from: they may need less afterwards. */
+  /** Forks before their parents: they may need less afterwards. */
   async rows(runs: readonly RunHead[]): Promise<void> {
     const { store, artifacts } = this.#home;
     const going = new Map<string, ReadonlySet<number>>();
@@ -206,7 +206,7 @@ class Collection {
       await claimDirectories(this.#home, head, { make: false });
     } catch (error) {
       if (!(error instanceof InvalidInputError)) throw error;
-      // Of one directory; each removal asks for its own.
+      // The owner of one directory; each removal names its own.
       this.#keep(head.id, "files", error.message);
     }
     const owner = await this.#home.owner(head.id);
@@ -216,8 +216,7 @@ class Collection {
   }
 
   /**
-   * A publication, or a reference's weights, can be written again; a run that has ended does not
-   * need them.
+   * A publication or a reference's weights can be written again; an ended run does not need them.
    */
   async #publications(head: RunHead, owner: DirectoryOwner): Promise<void> {
     for (const [folder, kind] of WEIGHTS) {
@@ -237,8 +236,8 @@ class Collection {
   }
 
   /**
-   * What was started and never recorded, or dropped and not yet removed. Damaged ones stay for
-   * people to look at.
+   * Checkpoints that were started but never recorded, or dropped but not yet removed. Damaged ones
+   * stay for inspection.
    */
   async #checkpoints(head: RunHead, owner: DirectoryOwner): Promise<void> {
     for (const { path, named } of await strayCheckpoints(this.#home, head)) {
@@ -257,8 +256,8 @@ class Collection {
   }
 
   /**
-   * Links of a fork that was killed before its run was recorded: its owner is a run that an open
-   * journal does not know.
+   * Links of a fork that was killed before its run was recorded: its owner is a run that is in no
+   * open journal.
    */
   async strayCheckpoints(stores: readonly Store[]): Promise<void> {
     const dir = `${this.#home.dir}/checkpoints`;
@@ -277,7 +276,7 @@ class Collection {
   async artifacts(reachable: ReadonlySet<string>): Promise<GcReport> {
     const { artifacts } = this.#home;
     const { dry_run } = this.#options;
-    // Bodies that run now may hold what they put and have not returned yet.
+    // Running bodies may hold artifacts that they have put but not yet returned.
     const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
     const before_ms = Math.min(this.#before_ms, ...begun);
     this.#count("artifacts", await sweepArtifacts(artifacts, { reachable, before_ms, dry_run }));
@@ -289,8 +288,8 @@ class Collection {
   }
 
   /**
-   * What has another name than ours, or is young, stays without a word; what may not be removed is
-   * told.
+   * Files that have foreign names or are young stay silently; files that must not be removed are
+   * reported.
    */
   async #remove(
     what: Removable,
@@ -320,10 +319,7 @@ class Collection {
   }
 }
 
-/**
- * Bytes of all files of a path, those with other links left out, and the youngest change among
- * them.
- */
+/** Bytes of all files of a path, except those with other links, and their latest change. */
 async function measure(path: string): Promise<{ bytes: number; newest_ms: number }> {
   const found = await Deno.lstat(path).catch(unlessMissing);
   if (!found) return { bytes: 0, newest_ms: 0 };

@@ -1,4 +1,4 @@
-/** Which rows of a run that has ended nothing can reach any more. */
+/** Which rows of an ended run nothing can reach any more. */
 import {
   type ArtifactStore,
   BadDataError,
@@ -12,15 +12,15 @@ import { recordedRows, VersionChain, VersionNote } from "../workers/mod.ts";
 import { type ClosedRound, closedRound } from "./carried_versions.ts";
 import { residentRows } from "./lineage.ts";
 
-/** Loops by name: the first round whose rows stay, and what reaches it. */
+/** Loops by name: the first round whose rows stay, and what needs it. */
 type KeptFrom = Record<string, { round: number; why: string }>;
 export type CollectableRows = {
   run: string;
   seqs: number[];
-  /** Characters of their keys and values. */
+  /** Number of characters in their keys and values. */
   bytes: number;
   from: KeptFrom;
-  /** Forks that were taken into account. */
+  /** Forks that were considered. */
   forks: string[];
 };
 
@@ -29,16 +29,16 @@ type Collecting = {
   artifacts: ArtifactStore;
   /** Every run of the store. */
   heads: readonly RunHead[];
-  /** Rows that are to go already, by run: forks are decided before the runs they come from. */
+  /** Rows already selected for removal, by run: forks are decided before their parents. */
   going: ReadonlyMap<string, ReadonlySet<number>>;
 };
 
 const ENTRY_KINDS: readonly RowKind[] = ["intent", "result", "failure", "checkpoint", "round"];
 
 /**
- * A closed round stays if a checkpoint is of it or of an earlier one, or if a fork's versions are
- * rebuilt through it. What goes are the rows of older rounds, and the versions that nothing which
- * stays is rebuilt from. Notes, what is outside the loops, and the newest round always stay: `show`
+ * A closed round stays if it or an earlier round has a checkpoint, or if a fork's versions are
+ * rebuilt through it. The rows of older rounds are removed, and the versions that nothing remaining
+ * is rebuilt from. Notes, rows outside the loops, and the newest round always stay, because `show`
  * reads them.
  */
 export async function collectableRows(
@@ -86,7 +86,7 @@ async function rowsOf({ store, going }: Collecting, { id }: RunHead): Promise<Jo
   return gone ? rows.filter(({ seq }) => !gone.has(seq)) : rows;
 }
 
-/** A run's closed rounds, and the chain that its versions are rebuilt along. */
+/** A run's closed rounds, and the chain along which its versions are rebuilt. */
 async function versionsOf(
   collecting: Collecting,
   head: RunHead,
@@ -119,8 +119,8 @@ async function neededBy(
 }
 
 /**
- * Versions that those of a loop's rounds are rebuilt through. A loop of an ended run that left no
- * checkpoint is over: of it only the versions themselves, which others may name.
+ * Versions through which those of a loop's rounds are rebuilt. A loop of an ended run without a
+ * checkpoint is over: only its versions themselves count, because others may name them.
  */
 async function reached(
   rounds: readonly ClosedRound[],
@@ -133,8 +133,8 @@ async function reached(
 }
 
 /**
- * The versions that one is rebuilt through, from its checkpoint or the base on; itself alone if
- * they were collected.
+ * The versions through which a version is rebuilt, from its checkpoint or the base on; only itself
+ * if they were collected.
  */
 async function route(chain: VersionChain, version: string): Promise<string[]> {
   try {
@@ -148,14 +148,16 @@ async function route(chain: VersionChain, version: string): Promise<string[]> {
 
 type Reasons = { saved: ReadonlySet<string>; needed: ReadonlyMap<string, string> };
 
-/** `rounds`: of one loop, oldest first. */
+/** `rounds`: those of one loop, oldest first. */
 function keptFrom(rounds: ClosedRound[], { saved, needed }: Reasons): KeptFrom[string] {
   for (const { round, versions } of rounds) {
     if (versions.some((version) => saved.has(version))) {
       return { round, why: "a checkpoint is of this round" };
     }
     const fork = versions.map((version) => needed.get(version)).find((run) => run !== undefined);
-    if (fork !== undefined) return { round, why: `fork '${fork}' is rebuilt through it` };
+    if (fork !== undefined) {
+      return { round, why: `fork '${fork}' needs it to rebuild its versions` };
+    }
   }
   return { round: rounds.at(-1)!.round, why: "it is the newest" };
 }
@@ -164,7 +166,7 @@ function isUnneeded({ key, value }: JournalRow, stays: ReadonlySet<string>): boo
   return !stays.has(key) && VersionNote.parse(JSON.parse(value)).number > 0;
 }
 
-/** `round/3/score#17` under `round` kept from 5: below it. */
+/** `round/3/score#17` is below `round` if that is kept from 5 on. */
 function isBelow({ kind, key }: JournalRow, from: KeptFrom): boolean {
   const [loop = "", round] = key.split("/");
   return ENTRY_KINDS.includes(kind) && round !== undefined && loop in from &&

@@ -73,7 +73,7 @@ export class Devices {
     return withoutGpus(group, place, { excluded: this.#excluded, used }, this.#machine);
   }
 
-  /** With the next work that anybody records: a run that ends before it finds out anew. */
+  /** Records them with the next work. A run that ends before that finds them broken again. */
   async record(caller: CallOptions & Partial<Pick<Caller, "record">>): Promise<void> {
     if (!caller.record) return;
     for (const row of this.#unrecorded.splice(0)) {

@@ -1,7 +1,4 @@
-/**
- * Where two runs diverge: in what they were configured to do, in what they did, and in the results.
- * Reads only.
- */
+/** Where two runs diverge: in their configurations, their work, and their results. Only reads. */
 import type { SettingChange } from "../configs/mod.ts";
 import { Batch, decodeSlab, type GeneratedSlab, VersionRecord } from "../data/mod.ts";
 import {
@@ -19,22 +16,25 @@ import { runView } from "./run_view.ts";
 
 /** One value of each run; undefined where a run has none. */
 export type Pair<T> = { a: T; b: T };
-/** A value that two runs do not share, by its path. */
+/** A value that differs between two runs, by its path. */
 export type Difference = { path: string } & Partial<Pair<unknown>>;
 /** The first round of a loop in which something differs. */
 export type FirstDifference = { round: string; what: string[] };
 
-/** What two runs differ by. */
+/** The differences between two runs. */
 export type RunDiff = Pair<string> & {
   /**
-   * Nothing that results follow from and nothing that came out differs. Recoveries, replans and
-   * changed settings may.
+   * Neither results nor anything that determines them differ. Recoveries, replans and changed
+   * settings may differ.
    */
   equal: boolean;
   config: Difference[];
   graph: { only_a: string[]; only_b: string[] };
   packages: Difference[];
-  /** Rounds closed, of each loop; those from which on versions, batches and losses differ. */
+  /**
+   * The number of closed rounds of each loop, and the rounds from which versions, batches and
+   * losses differ.
+   */
   loops: (
     & Pair<number>
     & { loop: string }
@@ -44,18 +44,18 @@ export type RunDiff = Pair<string> & {
   digest: Pair<string | null>;
   replans: Pair<Replan[]>;
   /**
-   * What was changed of one alone since it began with its `config`: by a resume, or of its parent
+   * Settings of only one run that have changed since its `config`: by a resume, or in its parent
    * before a fork.
    */
   settings: Pair<SettingChange[]>;
-  /** How often each cause was recovered from. */
+  /** How often the run recovered from each cause. */
   recoveries: Pair<Record<string, number>>;
 };
 
 /** @internal */
 type Reading = { store: Store; artifacts: ArtifactStore };
 
-/** Compares two runs of one store, with what forks took over. */
+/** Compares two runs of one store, including what forks inherited. */
 export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promise<RunDiff> {
   const [ranA, ranB] = [await ran(reading, a), await ran(reading, b)];
   const config = differences(JSON.parse(a.config), JSON.parse(b.config));
@@ -187,8 +187,8 @@ type Made = Record<"versions" | "batches" | "losses", string[]>;
 type RoundOf = { ran: Ran; round: ClosedRound };
 
 /**
- * The models that two rounds handed on, by name. What is said of another than the policy begins
- * with its name.
+ * The models that two rounds passed on, by name. Texts about models except the policy start with
+ * the model's name.
  */
 async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>): Promise<Made> {
   const made: Made = { versions: [], batches: [], losses: [] };
@@ -207,8 +207,8 @@ async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>):
 }
 
 /**
- * In which parts two versions differ: what a version's id is made of, what its batch holds, what
- * its steps gave.
+ * The parts in which two versions differ: the parts of a version's id, the content of its batch,
+ * and the results of its steps.
  */
 async function compareVersions(
   artifacts: ArtifactStore,
@@ -252,7 +252,7 @@ function compareSteps(a: VersionNote["steps"], b: VersionNote["steps"]): string[
 
 type Trajectories = Extract<Batch, { kind: "trajectories" }>;
 
-/** What of two batches differs, from what was drawn to what was made of it. */
+/** The differences between two batches, from the draws to the values computed from them. */
 async function compareBatches(
   artifacts: ArtifactStore,
   refs: Pair<VersionNote["record"]>,

@@ -1,4 +1,4 @@
-/** Metrics recorded before metrics had separate rows: what notes say about them. */
+/** Metrics recorded in notes before metrics had separate rows. */
 import {
   isReadable,
   type JournalRow,
@@ -9,9 +9,9 @@ import {
 import { VersionNote } from "../workers/mod.ts";
 import { stepMetrics } from "../flows/mod.ts";
 
-/** A line of `metrics.jsonl`. `version`: the policy's that the numbers are of. */
+/** A line of `metrics.jsonl`. `version`: the policy version that the numbers belong to. */
 export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
-/** A line, and the row that it is made of. */
+/** A line, and the row from which it is made. */
 export type FoundLine = { seq: number; line: MetricsLine };
 
 const EARLIER: RowKind[] = [
@@ -23,8 +23,8 @@ const EARLIER: RowKind[] = [
 const PAGE_ROWS = 100;
 
 /**
- * Lines of a run's first part, up to its first `metrics` row. What was only shown then, such as
- * times, is lost.
+ * Lines of a run's first part, up to its first `metrics` row. Values that were only printed then,
+ * such as times, are lost.
  */
 export async function earlierLines(store: Store, run: string): Promise<FoundLine[]> {
   const [first] = await store.read(run, { kinds: ["metrics"], limit: 1 });
@@ -45,7 +45,7 @@ export async function earlierLines(store: Store, run: string): Promise<FoundLine
   return lines;
 }
 
-/** What a note told, by the names that it had. */
+/** The values of a note, by the names that they had. */
 function metricsOf({ kind, value }: JournalRow): Record<string, number> {
   const note = JSON.parse(value) as Record<string, unknown>;
   const told = kind === "note/version"
@@ -76,8 +76,8 @@ function evaluationMetrics(note: Record<string, unknown>): Record<string, unknow
 }
 
 /**
- * The stage that made a note: its key, or that of the result right after it; the note's key where
- * that was collected.
+ * The stage that wrote a note: its key, or the key of the result right after it; the note's key if
+ * that row was collected.
  */
 async function stageKey(
   store: Store,

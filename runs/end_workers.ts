@@ -1,6 +1,6 @@
 /**
- * Workers outlive their engine for a grace, so that another can adopt them. Here they are ended
- * where nobody will.
+ * Workers outlive their engine for a grace period, so that another engine can adopt them. This file
+ * ends them if no engine will.
  */
 import { cancelRun, processOwner, type RunHead, systemClock } from "../engine/mod.ts";
 import { endWorkersOf } from "../workers/mod.ts";
@@ -10,8 +10,8 @@ import { removeLeftovers } from "./leftovers.ts";
 const CANCEL_LEASE_MS = 10_000;
 
 /**
- * Cancels a run, as `cancelRun` does. If that takes effect at once, the workers that its last
- * engine left end with it.
+ * Cancels a run like `cancelRun`. If that takes effect immediately, it also ends the workers that
+ * the last engine left.
  */
 export async function cancelAndEnd(home: Home, run: string): Promise<RunHead> {
   const head = await cancelRun(home.store, run, { lease_ms: CANCEL_LEASE_MS });
@@ -23,7 +23,7 @@ export async function cancelAndEnd(home: Home, run: string): Promise<RunHead> {
 
 /**
  * A store that does not answer must not delay an immediate end: the workers then end by themselves,
- * after their grace.
+ * after their grace period.
  */
 const PATIENCE_MS = 2000;
 

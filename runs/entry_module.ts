@@ -3,13 +3,13 @@ import { delimiter, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 
-/** Directories, separated as in PATH, whose files may be run for the runs of a store. */
+/** Directories, separated as in PATH, whose files may be executed for the runs of a store. */
 const ROOTS_VARIABLE = "HOLDFAST_ENTRY_ROOTS";
 
 /**
- * The module that a run's head names. Anyone with access may have written what is in a store, so
- * only files are run, and only of directories that the person who resumes has chosen: the current
- * one, this project's, and `HOLDFAST_ENTRY_ROOTS`.
+ * The module that a run's head names. Anyone with access may have written to a store, so only files
+ * are executed, and only files in directories that the user has chosen: the current directory, this
+ * project's, and `HOLDFAST_ENTRY_ROOTS`.
  * @throws {InvalidInputError} Before anything of a module that is not allowed is read.
  */
 export async function importEntry(head: RunHead): Promise<Record<string, unknown>> {
@@ -24,7 +24,7 @@ export async function importEntry(head: RunHead): Promise<Record<string, unknown
   return await import(url);
 }
 
-/** Where the file is, without links: what a link names lies outside if its target does. */
+/** Where the file is after resolving links: a link is outside if its target is. */
 function fileOf(url: string): { real: string } | { problem: string } {
   if (!/^file:/i.test(url)) return { problem: `'${url.slice(0, 100)}' is not a file` };
   try {

@@ -3,8 +3,8 @@ import { checkJournal, computedStatus, InvalidInputError, type RunHead } from ".
 import type { Home } from "./home.ts";
 
 /**
- * The head of a run, or an error that names the runs there are. Without a name: the newest that can
- * be resumed.
+ * The head of a run, or an error that names the existing runs. Without a name: the newest run that
+ * can be resumed.
  * @throws {InvalidInputError} If a newer Holdfast has written its journal.
  */
 export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
@@ -33,7 +33,7 @@ export async function newestRun(home: Home): Promise<string> {
   const newest = heads.toSorted((a, b) => b.created_ms - a.created_ms)[0];
   if (newest) return newest.id;
   throw new InvalidInputError(
-    `Cannot show a run because there is none in ${home.dir}: start one with 'run CONFIG'`,
+    `Cannot show a run because ${home.dir} has none: start one with 'run CONFIG'`,
     {},
   );
 }

@@ -1,4 +1,4 @@
-/** What a fork's prefix has fixed, as the settings say where they are declared. */
+/** What a fork's prefix has fixed, according to the declarations of the settings. */
 import type { z } from "zod";
 import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
 import { FLOWS, type Setting, settingsOf, valueAt } from "../configs/mod.ts";
@@ -15,7 +15,7 @@ export type Changing = {
 };
 type Fixed = { path: string; why: string };
 
-/** Everything that a child would have otherwise and the prefix has fixed. */
+/** Every setting that the child would change although the prefix has fixed it. */
 export function fixedByPrefix(changing: Changing): Fixed[] {
   const own = rulesOf(changing.schema).flatMap(({ path, facts, said: { fork } }) =>
     typeof fork === "object" && differs(changing, { path, fork }) &&
@@ -27,7 +27,7 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
   return [...own, ...related.map(({ path, why }) => ({ path, why })), ...fewerRounds(changing)];
 }
 
-/** Whether the child reads other rows than its parent. */
+/** Whether the child reads rows that differ from its parent's. */
 export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "after">): boolean {
   return rulesOf(changing.schema).some(({ path, said }) =>
     said.rows === true && differs(changing, { path })
@@ -35,8 +35,8 @@ export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "a
 }
 
 /**
- * The settings that say something about themselves. A custom graph may have settings of the shipped
- * flows in a schema of its own: what it says nothing of means what it means there.
+ * The settings with declared facts. A custom graph may have settings of the shipped flows in a
+ * custom schema: settings without facts there have the facts of the shipped flows.
  */
 function rulesOf(schema: z.ZodType): Setting[] {
   const own = settingsOf(schema).filter(({ said }) =>
@@ -86,19 +86,19 @@ function differs(
 const RELATED: readonly (Fixed & { when: (changing: Changing) => boolean })[] = [
   {
     path: "evaluate.problems",
-    why: "they were held out of the rows to train on",
+    why: "they were held out of the training rows",
     when: ({ before, loop, round }) => "task" in before && (round > 0 || hasWarmup(before, loop)),
   },
   {
     path: "algorithm",
-    why: "its rounds drew until they were full, and only an algorithm that does so too can " +
+    why: "its rounds drew until they were full, and only an algorithm that also does so can " +
       "continue their draws",
     when: (changing) =>
       inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
   },
   {
     path: "reference.path",
-    why: "its rounds hand a reference on that was refreshed, or is to be",
+    why: "its rounds pass on a reference that was or will be refreshed",
     when: (changing) => inRound(changing) && bothHave(changing, ["reference", "refresh_rounds"]),
   },
   {
@@ -116,13 +116,13 @@ function bothHave({ before, after }: Changing, path: string[]): boolean {
   return [before, after].every((config) => typeof valueAt(config, path) === "number");
 }
 
-/** How rounds are filled, if they are. A custom graph may mean something else by `algorithm`. */
+/** How rounds are filled, if they are. In a custom graph, `algorithm` may mean something else. */
 function refillIn({ algorithm }: Fields): Refill | null {
   const { data } = AlgorithmChoice.safeParse(algorithm);
   return data === undefined ? null : refillOf(data);
 }
 
-/** Whether rounds hand groups on to the next. */
+/** Whether rounds pass groups to the next round. */
 function handsOn(config: Fields): boolean {
   const refill = refillIn(config);
   return refill !== null && refill.surplus !== "discard";
@@ -132,7 +132,7 @@ function fewerRounds({ schema, before, after, loop, round }: Changing): Fixed[] 
   const counts = rulesOf(schema).filter(({ facts }) =>
     facts.fork === "rounds" && (facts.loop ?? loop) === loop
   );
-  // That of the loop's own block comes before one that any loop may have.
+  // The setting in the loop's own block takes precedence over one that applies to any loop.
   const found = counts.toSorted((a, b) =>
     Number(b.facts.loop === loop) - Number(a.facts.loop === loop)
   )
@@ -143,10 +143,10 @@ function fewerRounds({ schema, before, after, loop, round }: Changing): Fixed[] 
   if (value! === then) return [];
   return [
     ...(value! < round
-      ? [{ path, why: `is ${value}, and the prefix has ${round} rounds already` }]
+      ? [{ path, why: `is ${value}, but the prefix already has ${round} rounds` }]
       : []),
     ...(value === round && handsOn(before)
-      ? [{ path, why: `is ${value}, and round ${round} may hand groups on` }]
+      ? [{ path, why: `is ${value}, but round ${round} may pass on groups` }]
       : []),
   ];
 }

@@ -47,29 +47,29 @@ import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./se
 import { createRun } from "./session.ts";
 import { replannedBlocks } from "./worker_blocks.ts";
 
-/** Where a fork leaves its parent, and what differs from then on. */
+/** Where a fork leaves its parent, and what differs from there on. */
 export type ForkRunOptions = {
-  /** The last round that is taken over; 0: none. Counted in the graph's last loop, or in `loop`. */
+  /** The last inherited round; 0: none. Counted in the graph's last loop, or in `loop`. */
   round: number;
   loop?: string;
   /** `a.b=c`: what differs from the parent's configuration from the next round on. */
   overrides?: readonly string[];
-  /** What relative paths in overrides start from. */
+  /** The directory that relative paths in overrides start from. */
   cwd?: string;
   id?: string;
   queue?: string | null;
   priority?: number;
-  /** Slots that it holds while it runs; without them, what its worker blocks ask for. */
+  /** Slots that it holds while it runs; absent: what its worker blocks request. */
   needs?: Record<string, number>;
 };
 
-/** A checkpoint may be dropped by its run while it is being linked: then there is a newer one. */
+/** The run may drop a checkpoint while it is being linked: then there is a newer one. */
 const LINK_TRIES = 5;
 
 /**
  * Records a run that continues from a closed round of an existing one. It starts nothing. Its
- * versions up to there are the parent's, by reference; the checkpoint that they are rebuilt from is
- * kept for it, as links to the same files.
+ * versions up to that round are the parent's, by reference; the checkpoint that they are rebuilt
+ * from is kept for it as links to the same files.
  * @throws {InvalidInputError} If the round has not closed, or an override would change what the
  *   prefix has fixed.
  */
@@ -81,7 +81,7 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const { definition, config, prefix, settings } = await planFork(home, run, options);
   if (await home.store.head(id) !== null) {
     throw new InvalidInputError(
-      `Cannot create run '${id}' because there is one already: choose another --id`,
+      `Cannot create run '${id}' because it already exists: choose a different --id`,
       {
         run: id,
       },
@@ -114,8 +114,8 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
 }
 
 /**
- * What a fork would start with. `settings`: what its worker processes receive. Reads only. @throws
- * As `forkRun`.
+ * What a fork would start with. `settings`: what its worker processes receive. Only reads. @throws
+ * Like `forkRun`.
  */
 export async function planFork(
   home: Home,
@@ -160,8 +160,8 @@ function isSaid(path: string, overrides: readonly string[]): boolean {
 }
 
 /**
- * `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one
- * sees the other.
+ * `gc` records that it removes rows, then looks for forks: if it races with a new fork, at least
+ * one sees the other.
  */
 async function timesCollected(home: Home, run: RunHead): Promise<number> {
   const runs = [run.id, ...(await ancestors(home.store, run)).map((ancestor) => ancestor.run)];
@@ -186,7 +186,7 @@ async function replannedConfig(
   return replannedBlocks(config, replans);
 }
 
-/** `recorded` with the overrides, checked as the configuration of a new run is. */
+/** `recorded` with the overrides, checked like the configuration of a new run. */
 export async function childConfig(
   run: RunHead,
   { recorded, overrides, cwd }: {
@@ -200,7 +200,10 @@ export async function childConfig(
   return (await parseConfig(text, { file: `run ${run.id}`, overrides, cwd })).config;
 }
 
-/** A different flow is a different graph and configuration: reported before those are checked. */
+/**
+ * A different flow means a different graph and configuration, so it is reported before those are
+ * checked.
+ */
 function refuseFlow(
   run: RunHead,
   { before, overrides }: { before: { flow?: unknown }; overrides: readonly string[] },
@@ -217,10 +220,7 @@ function refuseFlow(
   );
 }
 
-/**
- * @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have
- *   otherwise.
- */
+/** @throws {InvalidInputError} Naming every fixed setting that the child would change. */
 function refuseFixed(run: RunHead, changing: Changing): void {
   const fixed = fixedByPrefix(changing);
   if (fixed.length === 0) return;
@@ -251,7 +251,7 @@ async function keepCheckpoints(
       ),
     );
     try {
-      // One after the other: none is being linked any more when a failed try is cleared away.
+      // One after the other, so none is being linked when a failed attempt is cleaned up.
       const rows: NewRow[] = [];
       if (needed.size > 0) writeOwner(own, owner);
       for (const one of needed.values()) {
@@ -259,7 +259,7 @@ async function keepCheckpoints(
       }
       return rows;
     } catch (error) {
-      // Somebody has put something there: it all stays.
+      // It contains foreign files, so all of it stays.
       if (error instanceof RemovalRefusedError) throw error;
       // The error matters more.
       await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
@@ -278,7 +278,7 @@ export async function carriedVersions(
 }
 
 /**
- * A row may come from another user of the store: what it names must be inside the child's
+ * A row may come from another user of the store, so what it names must be inside the child's
  * directory.
  */
 function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
@@ -290,8 +290,8 @@ function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
 }
 
 /**
- * The child's own checkpoint of the same files: its parent may drop the other. It begins empty: in
- * what a killed fork has left there may be links by now.
+ * The child's own checkpoint with the same files, because its parent may drop the original. It
+ * starts empty, because a killed fork may have left links there.
  */
 async function linked(
   checkpoint: CheckpointNote,
@@ -322,7 +322,7 @@ async function linked(
   };
 }
 
-/** A file system without links, or another one, gets a copy. */
+/** Copies the files if the file system has no links, or is a different one. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await Deno.link(from, to);

@@ -24,22 +24,22 @@ import type { LiveFacts } from "./run_view.ts";
 type OpenOptions = {
   /** `postgres://...`; null for the SQLite file in the home. */
   store?: string | null;
-  /** Told when a PostgreSQL goes away, and when it is back. */
+  /** Called when PostgreSQL goes away, and when it is back. */
   onNotice?: (text: string) => void;
 };
 
 /**
- * The journals that runs of a home were recorded in, one a line: its identity and where it is,
- * `holdfast.db` or a PostgreSQL's address without the password. Older versions wrote the addresses
- * alone.
+ * The journals that contain runs of a home, one per line: identity and place, which is
+ * `holdfast.db` or a PostgreSQL address without the password. Older versions wrote only the
+ * addresses.
  */
 const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
-/** What is not surely whole still counts as a journal that `gc` must not forget. */
+/** A line that may be incomplete still counts as a journal that `gc` must not forget. */
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
 /**
- * A journal in which runs of the home are recorded. `id`: its identity, null where an older version
- * wrote the line.
+ * A journal that contains runs of the home. `id`: its identity, null if an older version wrote the
+ * line.
  */
 export type KnownStore = { id: string | null; where: string };
 const isFact = (name: string) => name.endsWith(".json");
@@ -48,8 +48,8 @@ const SQLITE = "holdfast.db";
 const sqliteFile = (home: string) => `${home}/${SQLITE}`;
 
 /**
- * In the directory of artifacts, which may be linked: the homes that put some there, one a line:
- * identity and place.
+ * A file in the directory of artifacts, which may be a link: the homes that store artifacts there,
+ * one per line: identity and place.
  */
 const HOMES = "homes";
 const HOME_LINE = /^([0-9a-f-]{36}) (.+)$/;
@@ -63,19 +63,19 @@ export class Home {
   readonly dir: string;
   /** The journal of its runs. */
   readonly store: Store;
-  /** Batches, rollouts and version records, by their content. */
+  /** Batches, rollouts and version records, addressed by content. */
   readonly artifacts: ArtifactStore;
-  /** The journal that is open, as `stores` names it. */
+  /** The open journal, as named in `stores`. */
   readonly where: string;
   /**
-   * The PostgreSQL with that journal, as a command names it, without its password; null: SQLite.
+   * The PostgreSQL with this journal, as written in commands, without its password; null: SQLite.
    */
   readonly storeUrl: string | null;
   readonly #postgres: string | undefined;
 
   /**
-   * For a store that is open already; {@linkcode Home.open} opens one. `postgres`: the URL of the
-   * store, if it is one.
+   * For an open store; {@linkcode Home.open} opens one. `postgres`: the URL of the store, if it is
+   * PostgreSQL.
    */
   constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; postgres?: string }) {
     this.dir = dir;
@@ -87,7 +87,7 @@ export class Home {
     this.artifacts = options.artifacts;
   }
 
-  /** Opens `dir` (made if it is not there). A PostgreSQL is connected to at the first use. */
+  /** Opens `dir`, which is created if missing. A PostgreSQL is connected at the first use. */
   static open(dir: string, { store: url = null, onNotice }: OpenOptions = {}): Home {
     const home = resolve(dir);
     const postgres = url === null ? null : new PostgresStore(url, { onNotice });
@@ -110,14 +110,14 @@ export class Home {
     });
   }
 
-  /** Whether a URL is the one that the store was opened with, its password too. */
+  /** Whether a URL is the one that the store was opened with, including the password. */
   isStore(url: string): boolean {
     return url === this.#postgres;
   }
 
   /**
-   * The journals whose runs keep artifacts and files in this home and that can be opened: this one
-   * first.
+   * The journals that can be opened and whose runs keep artifacts and files in this home; the open
+   * one first.
    */
   stores(): Store[] {
     const file = sqliteFile(this.dir);
@@ -126,7 +126,7 @@ export class Home {
       : [this.store];
   }
 
-  /** The journals that runs of this home were recorded in, as far as the home knows. */
+  /** The known journals that contain runs of this home. */
   knownStores(): KnownStore[] {
     const file = `${this.dir}/${STORES}`;
     const lines = existsSync(file) ? Deno.readTextFileSync(file).split("\n") : [];
@@ -135,8 +135,8 @@ export class Home {
   }
 
   /**
-   * Notes that runs of the open journal keep files in this home, and that this home puts artifacts
-   * where it does: whoever opens another journal, or shares the artifacts, must know.
+   * Records that runs of the open journal keep files in this home, and where this home stores its
+   * artifacts: processes that open a different journal, or share the artifacts, must know.
    */
   async rememberStore(): Promise<void> {
     const { id } = await this.store.identity();
@@ -149,12 +149,14 @@ export class Home {
     appendLine(`${this.artifacts.dir}/${HOMES}`, `${await this.identity()} ${here}`);
   }
 
-  /** The home's own; one that was lost is what its journal says. */
+  /** The home's nonce; a lost one is restored from its journal. */
   identity(): Promise<string> {
     return homeNonce(this.dir, () => this.#recordedIdentity());
   }
 
-  /** A journal that lies here itself, of runs that have directories here, is this home's. */
+  /**
+   * A journal inside the home that contains runs with directories in the home belongs to this home.
+   */
   async #recordedIdentity(): Promise<string | null> {
     if (
       this.where !== SQLITE ||
@@ -175,8 +177,8 @@ export class Home {
   }
 
   /**
-   * Paths of other homes whose artifacts are in the same directory, as far as it knows. One that is
-   * gone may have moved.
+   * Known paths of other homes whose artifacts are in the same directory. A missing one may have
+   * moved.
    */
   async artifactSharers(): Promise<string[]> {
     const own = { id: await this.identity(), place: Deno.realPathSync(this.dir) };
@@ -190,7 +192,7 @@ export class Home {
       .map(({ place }) => place);
   }
 
-  /** What the directories of a run of the open journal say. */
+  /** The owner in the directories of a run of the open journal. */
   async owner(run: string): Promise<DirectoryOwner> {
     const { id: store } = await this.store.identity();
     return {
@@ -221,7 +223,7 @@ export class Home {
     return `${this.logsDir(run)}/attempt_${attempt}`;
   }
 
-  /** What a run's engine wrote about its workers beside the journal, and the last metrics. */
+  /** What a run's engine wrote about its workers outside the journal, and the last metrics. */
   async liveFacts(run: string): Promise<LiveFacts> {
     const head = await this.store.head(run);
     const metrics = head === null ? {} : await lastMetrics(this, head);
@@ -229,7 +231,7 @@ export class Home {
   }
 
   /**
-   * The last value of a metric, without looking through a whole journal where a file says it; null:
+   * The last value of a metric, from a file if possible, without reading the whole journal; null:
    * there is none.
    */
   async lastMetric(head: RunHead, name: string): Promise<number | null> {
@@ -238,9 +240,7 @@ export class Home {
     return told[name] ?? null;
   }
 
-  /**
-   * Files of the home, and of a run, that say nothing any more. Each is made again or passed over.
-   */
+  /** Files of the home and of a run that cannot be read any more. Each is recreated or skipped. */
   damagedFacts(run: string): string[] {
     const told = (path: string, isWhole: (path: string) => boolean) =>
       existsSync(path) && lstatSync(path).isFile() && !isWhole(path) ? [path] : [];
@@ -262,26 +262,26 @@ export class Home {
     ];
   }
 
-  /** Replaces a small file of a run whole: a reader sees the old one or the new one. */
+  /** Replaces a small file of a run atomically: a reader sees the old one or the new one. */
   writeFact(run: string, options: { name: string; value: unknown }): void {
     const path = `${this.runDir(run)}/${options.name}`;
     Deno.writeTextFileSync(`${path}.new`, JSON.stringify(options.value), { mode: PRIVATE_FILE });
     Deno.renameSync(`${path}.new`, path);
   }
 
-  /** Closes the journal. Runs of it must have ended. */
+  /** Closes the journal. Its runs must have ended. */
   async close(): Promise<void> {
     await this.store.close();
   }
 }
 
-/** What a home holds of its owner's alone. Managed environments hold nothing of anybody. */
+/**
+ * The parts of a home that only its owner may read. Managed environments contain nothing private.
+ */
 const PRIVATE = ["runs", "artifacts", "checkpoints", "logs"];
 const DATABASE = ["", "-wal", "-shm"];
 
-/**
- * Makes what is missing of a home, and takes from others what an earlier version left open to them.
- */
+/** Creates the missing parts of a home, and closes to others what an earlier version left open. */
 function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   Deno.mkdirSync(dirname(home), { recursive: true });
   for (const path of [home, ...PRIVATE.map((name) => `${home}/${name}`)]) makePrivate(path);
@@ -293,7 +293,7 @@ function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   if (open.length > 0) {
     const names = open.map((path) => path.slice(home.length + 1)).join(", ");
     onNotice?.(
-      `${home}: other users could read ${names}. They are yours alone now (chmod 700, 600)`,
+      `${home}: other users could read ${names}. Now only you can (chmod 700, 600)`,
     );
   }
 }

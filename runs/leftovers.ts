@@ -1,6 +1,6 @@
 /**
- * What killed engines and workers leave in a run's directories: it goes once the run is over and
- * nobody writes there any more.
+ * What killed engines and workers leave in a run's directories: it is removed once the run is over
+ * and nothing writes there any more.
  */
 import { basename } from "node:path";
 import {
@@ -18,10 +18,10 @@ import { namesIn } from "./names_in.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
 
 /**
- * Removes what a run that is done or cancelled has no use for: models and publications that were
- * being written or replaced, checkpoints that no row names, and `hub.json`. Of any other run
- * nothing, as workers that outlived their engine may be writing. What cannot be removed stays, and
- * `say` receives the reason: no run fails because it could not tidy up.
+ * Removes what a done or cancelled run no longer needs: models and publications that were being
+ * written or replaced, checkpoints that no row names, and `hub.json`. Removes nothing from any
+ * other run, because workers that outlived their engine may be writing. What cannot be removed
+ * stays, and `say` receives the reason: no run fails because it could not tidy up.
  */
 export async function removeLeftovers(
   home: Home,
@@ -39,7 +39,7 @@ export async function removeLeftovers(
       });
     }
   } catch (error) {
-    say(`What was left over of run ${run} stays: ${(error as Error).message}`);
+    say(`Leftover files of run ${run} were not removed: ${(error as Error).message}`);
   }
 }
 
@@ -66,9 +66,9 @@ async function leftovers(home: Home, head: RunHead): Promise<Leftover[]> {
 }
 
 /**
- * A run's checkpoints that no row names: started and never recorded, or dropped and not yet
- * removed. Damaged ones stay; so do all where a row cannot be read, which may be the one that names
- * them.
+ * A run's checkpoints that no row names: started but never recorded, or dropped but not yet
+ * removed. Damaged ones stay. If a row cannot be read, all stay, because it may be the row that
+ * names them.
  */
 export async function strayCheckpoints(home: Home, head: RunHead): Promise<Leftover[]> {
   const dir = home.checkpointsDir(head.id);

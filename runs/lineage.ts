@@ -1,4 +1,4 @@
-/** Reading a fork together with what it took over by reference from the runs before it. */
+/** Reads a fork together with what it inherits by reference from its ancestors. */
 import {
   type ForkNote,
   InvalidInputError,
@@ -13,12 +13,11 @@ import {
 import { RESIDENT_KINDS } from "./worker_groups.ts";
 
 /**
- * A run whose prefix another run continues from: rows up to `seq`, and of the forked loop up to
- * `round`.
+ * A run whose prefix another run continues: rows up to `seq`, and the forked loop up to `round`.
  */
 type Ancestor = ForkNote & { head: RunHead };
 
-/** The runs that a run descends from, nearest first; none if it is no fork. */
+/** The ancestors of a run, nearest first; none if it is not a fork. */
 export async function ancestors(store: Store, head: RunHead): Promise<Ancestor[]> {
   const found: Ancestor[] = [];
   for (let child = head; child.parent !== null;) {
@@ -44,8 +43,7 @@ async function forkNote(store: Store, { id }: RunHead): Promise<ForkNote> {
 }
 
 /**
- * Rows that a run took over from those before it, the oldest run's first. Rows that were copied
- * stand twice.
+ * Rows that a run inherited from its ancestors, the oldest run's first. Copied rows appear twice.
  */
 export async function readTakenOver(
   store: Store,
@@ -61,7 +59,7 @@ export async function readTakenOver(
   return rows;
 }
 
-/** Whether a row of an ancestor is of what was taken over. */
+/** Whether a row of an ancestor was inherited. */
 export function isTakenOver(
   { seq, key }: Pick<JournalRow, "seq" | "key">,
   ancestor: ForkNote,
@@ -73,8 +71,8 @@ export function isTakenOver(
 
 /**
  * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents'
- * versions, but only separate checkpoints: its parents may drop theirs. What its parents replanned
- * is in its configuration.
+ * versions, but only separate checkpoints: its parents may drop theirs. Its configuration includes
+ * its parents' replans.
  */
 export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
   const own = await store.read(head.id, { kinds: RESIDENT_KINDS });
@@ -83,8 +81,8 @@ export async function residentRows(store: Store, head: RunHead): Promise<Journal
 }
 
 /**
- * Digests of weights by version, of publications, exports and checkpoints: of the run's own and of
- * those before it.
+ * Digests of weights by version, from publications, exports and checkpoints of the run and its
+ * ancestors.
  */
 export async function recordedDigests(store: Store, head: RunHead): Promise<Map<string, string>> {
   const digests = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * An artifact goes when no journal refers to it: a journal that was lost, or is not open, must not
- * pass for one that does not.
+ * An artifact is removed if no journal refers to it, so a journal that was lost or is not open must
+ * not be treated as one without references.
  */
 import {
   type DirectoryOwner,
@@ -15,21 +15,21 @@ import {
 import type { Home } from "./home.ts";
 import { unlessMissing } from "../flows/mod.ts";
 
-/** Clocks of a file system and of a store on one machine differ by no more. */
+/** The clocks of a file system and a store on one machine differ by at most this. */
 const CLOCKS_APART_MS = 1000;
 
 type Opened = { identity: StoreIdentity; runs: ReadonlySet<string> };
 
 /**
- * @throws {InvalidInputError} If there are artifacts that nothing refers to, and another home shares
- *   the directory, or a journal of this one is not open, does not know a run that has files here, or
- *   is younger than they are.
+ * @throws {InvalidInputError} If there are artifacts without references, and another home shares
+ * the directory, or a journal of this home is not open, lacks a run that has files here, or is
+ * younger than the artifacts.
  */
 export async function refuseLostJournal(
   home: Home,
   { stores, lost }: { stores: readonly Store[]; lost: readonly UnreachableArtifact[] },
 ): Promise<void> {
-  // Nothing is at stake: all else that goes belongs to a run that a journal knows.
+  // Nothing is at risk: everything else that is removed belongs to a run in a journal.
   if (lost.length === 0) return;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
@@ -76,9 +76,9 @@ function entries(dir: string): Deno.DirEntry[] {
 }
 
 /**
- * A directory of another name than its owner's is somebody's copy. One in `checkpoints/` or `logs/`
- * counts if it names a journal that is not open: a fork that was killed leaves one that its own
- * journal does not know.
+ * A directory whose name differs from its owner's is a copy. One in `checkpoints/` or `logs/`
+ * counts if it names a journal that is not open: a killed fork leaves a directory that is not in
+ * its own journal.
  */
 function unknownRun(home: Home, opened: readonly Opened[]): string | null {
   for (const folder of RUN_FOLDERS) {
@@ -100,7 +100,7 @@ function unknownRun(home: Home, opened: readonly Opened[]): string | null {
 }
 
 function unknownText(dir: string, owner: DirectoryOwner | null): string {
-  return `${dir} is of a run that no open journal knows${
+  return `${dir} belongs to a run that is in no open journal${
     owner === null ? "" : ` (its journal is ${owner.store})`
   }. ` +
     "Fix: restore the journal from a copy, or name it with --store; if it no longer exists, " +

@@ -9,7 +9,7 @@ import {
 } from "../engine/mod.ts";
 import { findPython, PYTHON_ROOT } from "../workers/mod.ts";
 
-/** One line of `doctor`: what was looked at, the verdict, and the fix where there is one. */
+/** One line of `doctor`: what was checked, the verdict, and the fix if there is one. */
 export type Check = {
   name: string;
   verdict: "OK" | "WARN" | "FAIL";
@@ -20,7 +20,7 @@ export type Check = {
 const DISK_NEEDED_BYTES = 2 * 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
-/** What this machine has of what runs need, and whether the PostgreSQL at `store` answers. */
+/** Which requirements of runs this machine meets, and whether the PostgreSQL at `store` answers. */
 export async function machineChecks(
   home: string,
   options: { store?: string } = {},
@@ -80,7 +80,7 @@ async function firstLine(
   }
 }
 
-/** Whether rewards in Python can be kept from seeing other processes. */
+/** Whether rewards in Python can be prevented from seeing other processes. */
 async function isolation(): Promise<Check> {
   // Problems with Python have a separate line.
   const { path } = await findPython().catch(() => ({ path: "python3" }));
@@ -92,7 +92,7 @@ async function isolation(): Promise<Check> {
   return warn("isolation", says, "Allow PID and user namespaces, or run as a separate user");
 }
 
-/** The Python that would make environments. */
+/** The Python that would create environments. */
 async function python(): Promise<Check> {
   try {
     const { path, version } = await findPython();
@@ -125,8 +125,8 @@ else:
 `;
 
 /**
- * Managed environments are made on first use, so a missing one is no failure. `distributions`: what
- * can provide the package.
+ * Managed environments are created on first use, so a missing one is not a failure.
+ * `distributions`: those that can provide the package.
  */
 async function packageIn(home: string, name: string, distributions = [name]): Promise<Check> {
   const found: string[] = [];
@@ -218,10 +218,7 @@ async function loopback(): Promise<Check> {
   }
 }
 
-/**
- * Whether the given PostgreSQL can be reached and holds our tables, which are made if they are
- * missing.
- */
+/** Whether the given PostgreSQL can be reached and has our tables, which are created if missing. */
 async function store(url: string): Promise<Check> {
   try {
     const opened = new PostgresStore(url, { patience_ms: 3_000 });

@@ -8,22 +8,25 @@ const BEGUN = /^metrics\.jsonl\.\d+\.new$/;
 
 /**
  * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and
- * `metrics.json`, the last value of each. Both say what the journal says, and are never read back:
- * every engine rewrites them at its start.
+ * `metrics.json`, the last value of each. Both repeat what the journal contains and are never read
+ * back: every engine rewrites them at its start.
  */
 export class MetricsFile {
   readonly #home: Home;
   readonly #head: RunHead;
   readonly #owns: (epoch: number) => Promise<boolean>;
   readonly #last: Record<string, number> = {};
-  /** The file that this engine has made; null: it has not, or could not write to it. */
+  /** The file that this engine has created; null: there is none, or it could not be written. */
   #file: Deno.FsFile | null = null;
   #last_seq = 0;
   #epoch = 0;
   #closed = false;
   #tail: Promise<void> = Promise.resolve();
 
-  /** `owns`: whether the engine of this epoch was not superseded; one that was writes nothing. */
+  /**
+   * `owns`: whether the engine of this epoch still owns the run; a superseded engine writes
+   * nothing.
+   */
   constructor(
     home: Home,
     { head, owns }: { head: RunHead; owns: (epoch: number) => Promise<boolean> },
@@ -36,19 +39,19 @@ export class MetricsFile {
   on(event: EngineEvent): void {
     if (event.type === "run_started") this.#epoch = event.epoch;
     if (event.type !== "run_started" && event.type !== "round_closed") return;
-    // A turn later: the next round's first operation is on its way by then, and nobody waits for
+    // One turn later: by then the next round's first operation has been sent, and nothing waits for
     // files.
     setTimeout(() => void this.flush(), 0);
   }
 
-  /** Makes the files of a run that has ended again. */
+  /** Recreates the files of an ended run. */
   static async remake(home: Home, head: RunHead): Promise<void> {
     const file = new MetricsFile(home, { head, owns: () => Promise.resolve(true) });
     file.#epoch = head.epoch;
     await file.close();
   }
 
-  /** Writes what was recorded since the last time. A full disk loses the files, never the run. */
+  /** Writes what was recorded since the last call. A full disk costs the files, never the run. */
   flush(): Promise<void> {
     return this.#tail = this.#tail.then(() => this.#write()).catch((error) => {
       this.#letGo();
@@ -58,7 +61,7 @@ export class MetricsFile {
     });
   }
 
-  /** The same for the last time. */
+  /** Writes for the last time. */
   async close(): Promise<void> {
     await this.flush();
     this.#closed = true;
@@ -73,8 +76,8 @@ export class MetricsFile {
   }
 
   /**
-   * The whole file, beside the old one and then in its place. It stays open: an engine that was
-   * superseded meanwhile writes to the file that it made, which nobody sees any more.
+   * Writes the whole file next to the old one, then replaces that. The file stays open: an engine
+   * that was superseded in the meantime writes to its own file, which nobody sees any more.
    */
   async #begin(): Promise<void> {
     const dir = this.#home.runDir(this.#head.id);

@@ -1,8 +1,9 @@
 /**
- * The life of a run of any graph: its home, its session, forks, verification, garbage and what is
- * shown of it.
+ * The life of a run of any graph: its home, its session, forks, verification, garbage collection
+ * and display.
  */
 export { checkRewards } from "./check_rewards.ts";
+export { type ComparedEvaluations, compareEvaluations } from "./compare_evaluations.ts";
 export * from "./end_workers.ts";
 export {
   type Difference,
@@ -26,6 +27,7 @@ export * from "./run_graph.ts";
 export * from "./run_view.ts";
 export { newestForkable } from "./salvage.ts";
 export * from "./serve_runs.ts";
+export { type NamedRows, namedRows } from "./named_rows.ts";
 export { rowTables } from "./row_tables.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";

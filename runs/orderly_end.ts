@@ -1,12 +1,12 @@
-/** How a session ends, whatever ends it: with its metrics and its newest policies saved. */
+/** How a session ends, for any reason: with its metrics and its newest policies saved. */
 import type { NewRow } from "../engine/mod.ts";
 import type { Caller, PolicyTrainer } from "../workers/mod.ts";
 
 /** What ends with a session. */
 type Ending = {
-  /** Once aborted, the session is to end. */
+  /** Once aborted, the session must end. */
   drain?: AbortSignal;
-  /** Asked then: true if the machine is about to go. */
+  /** Asked at that time: true if the machine is about to be reclaimed. */
   preempted?: () => boolean;
   closeMetrics: () => Promise<void>;
   /** Saves the newest policies. */
@@ -14,7 +14,7 @@ type Ending = {
   stopWorkers: () => Promise<void>;
 };
 
-/** What ends a session, once, however it ends: metrics, the newest policy, the workers. */
+/** Ends a session, once, for any reason: metrics, the newest policy, the workers. */
 export function orderlyEnd(ending: Ending): () => Promise<void> {
   const { drain, preempted, closeMetrics, saveNow, stopWorkers } = ending;
   let stopped: Promise<void> | undefined;
@@ -22,13 +22,13 @@ export function orderlyEnd(ending: Ending): () => Promise<void> {
   const saveIfPreempted = () => {
     if (preempted?.()) saved = saveNow();
   };
-  // At once too: what is in flight may take longer than the machine is left to us.
+  // Also immediately: the work in flight may outlast the machine.
   drain?.addEventListener("abort", saveIfPreempted, { once: true });
   const endInOrder = async () => {
     await closeMetrics();
     drain?.removeEventListener("abort", saveIfPreempted);
     await saved;
-    // Who resumes it need not redo what was trained since the last checkpoint.
+    // So a resume need not redo what was trained since the last checkpoint.
     if (drain?.aborted) saved = saveNow();
     await saved;
     await stopWorkers();
@@ -42,8 +42,8 @@ export const PREEMPTED = "preempted";
 type Saving = { record: (rows: NewRow[]) => Promise<void>; log: (text: string) => void };
 
 /**
- * Saves the newest policy of each trainer. A failure costs nothing but time: what is recorded makes
- * the policy again.
+ * Saves the newest policy of each trainer. A failure costs only time, because the record is enough
+ * to rebuild the policy.
  */
 export async function saveBeforeEnd(
   trainers: readonly Pick<PolicyTrainer, "saveNow">[],

@@ -4,7 +4,7 @@ import { readDerivedJson } from "../engine/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 import { onGpu, type TrainerConfig } from "../workers/mod.ts";
 
-/** A worker block's type of weights, and where it runs. */
+/** A worker block's data type, and where it runs. */
 type Typed = Partial<Pick<TrainerConfig, "dtype" | "device">>;
 type Sized = {
   trainer?: Typed;
@@ -19,8 +19,8 @@ type Sized = {
 };
 
 /**
- * Settings that are allowed and hardly meant, each as a sentence with its fix. They stop nothing: a
- * person reads them before the run has cost anything.
+ * Settings that are allowed but probably not intended, each as a sentence with a fix. They stop
+ * nothing: a person reads them before the run has cost anything.
  */
 export function questionsOf(
   config: Partial<Config>,
@@ -59,7 +59,7 @@ function slowBfloat16(
   const flags = cpuFlags();
   if (flags === null || /\b(?:avx512_bf16|amx_bf16|bf16)\b/.test(flags)) return [];
   return slow.map(([block]) =>
-    `${block}.dtype is bfloat16, and this machine's CPU has no bfloat16 instructions: ` +
+    `${block}.dtype is bfloat16, but this machine's CPU has no bfloat16 instructions: ` +
     `float32 is several times faster. Fix: ${block}.dtype=float32`
   );
 }
@@ -71,13 +71,13 @@ function tokensBeyondContext({ sampler, model }: Sized): string[] {
     : [context, "the model's context"];
   if (sampler === undefined || room === null || sampler.tokens_max < room) return [];
   return [
-    `sampler.tokens_max is ${sampler.tokens_max}, and ${whose} has room for ${room} tokens, ` +
-    "the prompt's too: " +
-    `every completion ends where the room does. Fix: a smaller sampler.tokens_max`,
+    `sampler.tokens_max is ${sampler.tokens_max}, but ${whose} has room for ${room} tokens, ` +
+    "including the prompt: " +
+    `every completion ends there. Fix: lower sampler.tokens_max`,
   ];
 }
 
-/** One epoch is every row once: a round of more has some row twice. */
+/** One epoch has every row once, so a larger round has some rows twice. */
 function roundsBeyondRows(sized: Sized, { train }: RowTables): string[] {
   if (train === undefined) return [];
   const counts: [string, number | undefined][] = [
@@ -89,8 +89,8 @@ function roundsBeyondRows(sized: Sized, { train }: RowTables): string[] {
   ];
   return counts.flatMap(([path, count]) =>
     count === undefined || count <= train.size ? [] : [
-      `${path} is ${count}, and there are ${train.size} rows to train on: a round has every row ` +
-      `${(count / train.size).toFixed(1)} times. Fix: a smaller ${path}, or more rows`,
+      `${path} is ${count}, but there are ${train.size} rows to train on: a round has every row ` +
+      `${(count / train.size).toFixed(1)} times. Fix: lower ${path}, or add rows`,
     ]
   );
 }
@@ -102,7 +102,7 @@ const ModelConfig = z.union([
 ]);
 
 /**
- * Positions that a model directory's configuration names; null: it names none, or there is none to
+ * The number of positions in a model directory's configuration; null: it has none, or cannot be
  * read. Whether the directory is a model is checked elsewhere, with a separate message.
  */
 function positionsOf(dir: string): number | null {

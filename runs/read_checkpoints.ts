@@ -8,7 +8,7 @@ import type { Home } from "./home.ts";
 /** A checkpoint as `checkpoints --json` prints it. */
 export type CheckpointFacts = {
   version: string;
-  /** The worker group whose version it is: `trainer` has the policy, `critic` the value model. */
+  /** The worker group of the version: `trainer` for the policy, `critic` for the value model. */
   group: string;
   /** Trained batches since the base. */
   number: number;
@@ -21,17 +21,17 @@ export type CheckpointFacts = {
   world_size: number;
   files: number;
   bytes: number;
-  /** What keeps it; the next one that is saved may end that. */
+  /** Why it is kept; the next saved checkpoint may change that. */
   kept: KeepReason[];
   /**
-   * What is wrong with the first file that is missing or changed; null: none was found, or none was
-   * looked for.
+   * What is wrong with the first missing or changed file; null: there is none, or no file was
+   * checked.
    */
   problem: string | null;
   verified: boolean;
 };
 
-/** The checkpoints that a run (the newest, if none is named) has kept, oldest first. */
+/** The checkpoints that a run (default: the newest) has kept, oldest first. */
 export async function readCheckpoints(
   home: Home,
   id: string | undefined,

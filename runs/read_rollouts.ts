@@ -21,7 +21,8 @@ export type Rollout = {
   draw: number;
   sample: number;
   reward: number | null;
-  parts: Record<string, number>;
+  /** Each reward's score; null: it does not apply to the sample. */
+  parts: Record<string, number | null>;
   stop: string;
   tokens: number;
   policy: string;
@@ -31,14 +32,14 @@ export type Rollout = {
 };
 
 /**
- * Keys of a round's scored groups, in any loop; with dynamic sampling they lie below the stage that
+ * Keys of a round's scored groups, in any loop; with dynamic sampling they are below the stage that
  * draws until the round is full.
  */
 const SCORED = /(?:^|\/)([^/]+)\/(\d+)\/(?:sample_until_full\/)?score_group/;
 
 type Scored = { loop: string; round: number; row: JournalRow };
 
-/** Samples of one round (the newest, if none is named) of a run (the newest, if none is named). */
+/** Samples of one round (default: the newest) of a run (default: the newest). */
 export async function readRollouts(
   home: Home,
   id: string | undefined,
@@ -57,7 +58,7 @@ export async function readRollouts(
   const newest = scored.at(-1);
   if (newest === undefined) {
     throw new InvalidInputError(
-      `Cannot show rollouts of '${head.id}' because none is scored yet`,
+      `Cannot show rollouts of '${head.id}' because none has been scored yet`,
       {},
     );
   }
@@ -72,7 +73,7 @@ export async function readRollouts(
   const loops = [...new Set(scored.map((one) => one.loop))];
   throw new InvalidInputError(
     `Cannot show ${loop}/${round} of '${head.id}' because it has no scored groups. ` +
-      `Loops with some: ${loops.join(", ")}`,
+      `Loops with scored groups: ${loops.join(", ")}`,
     { loop, round, loops },
   );
 }

@@ -1,8 +1,8 @@
 import type { Store } from "../engine/mod.ts";
 
 /**
- * Whether the work of this key, or the stage that it is part of, has a recorded result: then it is
- * never asked for again.
+ * Whether the work of this key, or its stage, has a recorded result: then it is never requested
+ * again.
  */
 export async function isRecorded(store: Store, run: string, key: string): Promise<boolean> {
   const segments = key.split("/");

@@ -1,4 +1,6 @@
-/** What a resumed run continues with: its graph, with the settings that resumes have changed. */
+/**
+ * What a resumed run continues with: its graph, including the settings that resumes have changed.
+ */
 import { parseOverride, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
 import { type Graph, InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { type AskedReplan, REPLAN_FIELDS, type ReplanField } from "../workers/mod.ts";
@@ -9,20 +11,20 @@ import { changedSettings, graphConfig } from "./settings.ts";
 
 export type Resumable = {
   graph: Graph;
-  /** With all settings as they are now. */
+  /** With the current values of all settings. */
   config: unknown;
-  /** Numerics that were asked for: they become replans. */
+  /** Requested numerics, which become replans. */
   replan: AskedReplan;
-  /** Settings that were asked for and change no result. */
+  /** Requested settings that change no result. */
   settings: SettingChange[];
-  /** Overrides that change what results follow from: a resume cannot have them. */
+  /** Overrides that results depend on: a resume cannot have them. */
   refused: { path: string; from?: unknown; to?: unknown }[];
 };
 
 /**
- * Reads what `resume RUN a.b=c ...` asks for. Records nothing.
- * @throws {InvalidInputError} If a text is no override.
- * @throws {ConfigError} If there is no such setting, or its value does not fit.
+ * Reads what `resume RUN a.b=c ...` requests. Records nothing.
+ * @throws {InvalidInputError} If a text is not an override.
+ * @throws {ConfigError} If there is no such setting, or its value is invalid.
  */
 export async function resumable(
   home: Home,
@@ -54,8 +56,8 @@ export async function resumable(
 }
 
 /**
- * The blocks that no override names: what reading them finds new, as in an algorithm's file, is no
- * wish of anybody.
+ * The blocks that no override names: changes found while reading them, as in an algorithm's file,
+ * were not requested.
  */
 function untouched(
   config: Record<string, unknown>,
@@ -65,7 +67,7 @@ function untouched(
   return Object.fromEntries(Object.entries(config).filter(([block]) => !named.has(block)));
 }
 
-/** Numerics, which become replans, apart from all else. */
+/** Separates numerics, which become replans, from all other settings. */
 function sorted(overrides: readonly string[]): { replan: AskedReplan; others: string[] } {
   const replan: AskedReplan = {};
   const others: string[] = [];
@@ -82,8 +84,8 @@ function sorted(overrides: readonly string[]): { replan: AskedReplan; others: st
 }
 
 /**
- * The newest round from which a fork takes these overrides, or before its first one; else why none
- * does. Reads only.
+ * The newest round from which a fork can have these overrides (0: before the first); else why no
+ * fork can. Only reads.
  */
 export async function forkableRound(
   home: Home,

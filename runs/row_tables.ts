@@ -7,7 +7,7 @@ import {
   EVAL_PROBLEMS,
   loadRows,
   type ReadOptions,
-  type SourceConfig,
+  type TrainingSource,
 } from "../data/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 
@@ -29,17 +29,27 @@ function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config
 }
 
 /**
- * The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the
- * first broken row.
+ * The rows of a configuration's `task:` or `data:` block, each checked once. `home` keeps what
+ * finds them again. @throws {DataError} At the first broken row.
  */
-export async function rowTables(config: Partial<Config>): Promise<RowTables> {
+export async function rowTables(
+  config: Partial<Config>,
+  { home, say }: Pick<ReadOptions, "home" | "say">,
+): Promise<RowTables> {
   if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
-  const { train = [] } = (config as { data?: { train?: SourceConfig[] } }).data ?? {};
+  const { train = [] } = (config as { data?: { train?: TrainingSource[] } }).data ?? {};
+  const sources = train.map(({ weight: _, ...source }) => source);
   const tables: RowTables = {};
   const needs = NEEDS[config.flow!];
-  if (train.length > 0) tables.train = await loadRows(train, { needs: needs?.train });
+  if (train.length > 0) tables.train = await loadRows(sources, { home, say, needs: needs?.train });
   for (const { split, sources } of evaluationSets(config as Evaluated)) {
-    if (sources.length > 0) tables[split] = await loadRows(sources, { needs: needs?.eval });
+    if (sources.length === 0) continue;
+    const completions = (config as { evaluate?: { loss?: boolean } | null }).evaluate?.loss;
+    tables[split] = await loadRows(sources, {
+      home,
+      say,
+      needs: completions ? "completion" : needs?.eval,
+    });
   }
   return tables;
 }

@@ -1,7 +1,4 @@
-/**
- * The directories that a run has in its home, `runs/RUN`, `checkpoints/RUN` and `logs/RUN`: whose
- * they are.
- */
+/** Which run owns the directories `runs/RUN`, `checkpoints/RUN` and `logs/RUN` of a home. */
 import { existsSync, lstatSync } from "node:fs";
 import {
   type DirectoryOwner,
@@ -19,22 +16,22 @@ import { homeNonce } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 
 /**
- * @throws {InvalidInputError} If the run was recorded in a different home: what it needs is there.
+ * @throws {InvalidInputError} If the run was recorded in a different home, which has its files.
  */
 export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHead): Promise<void> {
   const here = await home.identity();
   if (recorded === null || recorded === here) return;
   throw new InvalidInputError(
-    `Cannot work on run '${id}' in ${home.dir} because its files are in another home: this ` +
-      `one is ${here}, the run's is ` +
+    `Cannot work on run '${id}' in ${home.dir} because its files are in a different home: this ` +
+      `home is ${here}, the run's is ` +
       `${recorded}. Fix: name the run's home with --home`,
     { run: id, home: here, recorded },
   );
 }
 
 /**
- * @throws {InvalidInputError} If a new run of this id would find somebody's files in its
- *   directories, or could not have them.
+ * @throws {InvalidInputError} If the directories of a new run with this id contain foreign files,
+ * or cannot be created.
  */
 export function refuseUsed(home: Home, owner: DirectoryOwner): void {
   for (const folder of RUN_FOLDERS) {
@@ -49,11 +46,11 @@ export function refuseUsed(home: Home, owner: DirectoryOwner): void {
 }
 
 /**
- * Writes into the run's directories whose they are, before anything else is written there. One with
- * files of an older version is taken if the run has recorded that it keeps files there; else it
- * stays as it is, and nothing in it will be removed. `make`: also directories that are not there
- * yet.
- * @throws {InvalidInputError} If one of them is another run's.
+ * Writes the owner into the run's directories before anything else is written there. A directory
+ * with files of an older version is used if the run has recorded that it keeps files there;
+ * otherwise it is left unchanged, and nothing in it will be removed. `make`: also creates missing
+ * directories.
+ * @throws {InvalidInputError} If one of them belongs to another run.
  */
 export async function claimDirectories(
   home: Home,
@@ -80,14 +77,14 @@ export async function claimDirectories(
   }
 }
 
-/** Nothing is written, or removed, behind a link that somebody has put there. */
+/** Nothing is written or removed behind a foreign link. */
 function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
 /**
- * Whether it is the same run's, and the home has only been moved: a copy still has the home that it
- * was made of.
+ * Whether it belongs to the same run and the home was only moved: for a copy, the original home
+ * still exists.
  */
 async function hasMoved(found: DirectoryOwner, owner: DirectoryOwner): Promise<boolean> {
   if (found.store !== owner.store || found.run !== owner.run || found.home !== owner.home) {
@@ -111,7 +108,7 @@ type Belonging = { owner: DirectoryOwner; found: DirectoryOwner | null };
 
 function belongsTo(dir: string, { owner, found }: Belonging): InvalidInputError {
   const whose = found === null
-    ? "it holds files of a run that this journal does not know"
+    ? "it contains files of a run that is not in this journal"
     : `it belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`;
   return new InvalidInputError(
     `Cannot use ${dir} for run '${owner.run}' because ${whose}. Fix: choose another --id, ` +

@@ -23,7 +23,7 @@ import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
 
-/** A definition whose configuration its own schema checks when it is built. */
+/** A definition whose configuration is checked by its schema when it is built. */
 export type AnyDefinition = Pick<GraphDefinition, "name"> & {
   config: z.ZodType;
   build(config: unknown): Graph;
@@ -32,14 +32,14 @@ export type AnyDefinition = Pick<GraphDefinition, "name"> & {
 /** What a script gives `runGraph`. */
 export type RunGraphOptions<In> = SessionOptions & {
   config: In;
-  /** A directory (made if it is not there), or one that is open already. */
+  /** A directory (created if missing), or an open home. */
   home: Home | string;
   /**
    * `import.meta.url + "#name"`, `name` being the export that holds the graph: how `resume` finds
    * it again.
    */
   entry: string;
-  /** Of the run. With an explicit id, the same call resumes an interrupted run. */
+  /** The run's id. With an explicit id, the same call resumes an interrupted run. */
   id?: string;
   name?: string;
 };
@@ -47,7 +47,7 @@ export type RunGraphOptions<In> = SessionOptions & {
 /**
  * Runs a graph to its end: records the run and executes it, or resumes it if the home has a run
  * with this id.
- * @throws {InvalidInputError} If the run of this id was made of another configuration.
+ * @throws {InvalidInputError} If the run with this id has a different configuration.
  */
 export async function runGraph<In, C, T>(
   definition: GraphDefinition<In, C, T>,
@@ -72,9 +72,9 @@ export async function runGraph<In, C, T>(
 }
 
 /**
- * Resumes a recorded run, from whatever module its graph is in, to its end. For an ended run,
- * returns how it ended.
- * @throws {InvalidInputError} If there is no such run, or its module has no such graph any more.
+ * Resumes a recorded run and executes it to its end, whichever module its graph is in. For an ended
+ * run, returns how it ended.
+ * @throws {InvalidInputError} If there is no such run, or its module no longer has such a graph.
  */
 export async function resumeRun(
   home: Home | string,
@@ -92,9 +92,7 @@ export async function resumeRun(
   });
 }
 
-/**
- * The graph definition that a run was made of: one that ships, or an export of the user's module.
- */
+/** The graph definition of a run: a shipped one, or an export of the user's module. */
 export async function recordedDefinition(
   head: RunHead,
 ): Promise<{ definition: AnyDefinition; config: unknown }> {
@@ -139,9 +137,8 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
 }
 
 /**
- * The configuration of a recorded run, which a script gives again, and the settings that it gives
- * otherwise and may. A setting that is newer than the run and that the script leaves out means what
- * it meant then.
+ * The configuration of a recorded run, which a script passes again, and the changed settings that
+ * are allowed. If the script omits a setting that is newer than the run, it has its old meaning.
  */
 function sameConfig<In, C, T>(
   head: RunHead,
@@ -165,9 +162,9 @@ function sameConfig<In, C, T>(
   );
   if (settings.length === changes.length) return { meant: recorded as In, settings };
   throw new InvalidInputError(
-    `Cannot continue run '${head.id}' because its configuration differs: it began with ` +
+    `Cannot continue run '${head.id}' because its configuration differs: it started with ` +
       `${head.config}, ` +
-      `this call has ${canonicalJson(now ?? null)}. Fix: give the old one, or a new id`,
+      `this call has ${canonicalJson(now ?? null)}. Fix: pass the old configuration, or a new id`,
     { run: head.id },
   );
 }

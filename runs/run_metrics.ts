@@ -18,10 +18,10 @@ import { ancestors, isTakenOver } from "./lineage.ts";
 /** @internal */
 export type Reading = { store: Store; artifacts: ArtifactStore };
 
-/** Rows that are in memory at once. */
+/** Rows that are in memory at a time. */
 const PAGE_ROWS = 1000;
 
-/** What a fork took over of the lines of those before it, in pages, oldest first. */
+/** The lines that a fork inherited from its ancestors, in pages, oldest first. */
 export async function* inheritedPages(
   reading: Reading,
   head: RunHead,
@@ -66,7 +66,7 @@ export async function lastMetrics(
   return last;
 }
 
-/** A line that is damaged in the journal is left out: the others stand. */
+/** A line that is damaged in the journal is skipped; the others stay valid. */
 function unlessLost(error: unknown): null {
   if (error instanceof LostRecordError) return null;
   throw error;
@@ -80,7 +80,7 @@ async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<Metric
   return { key: row.key, loop, round, stage, version, at_ms, metrics };
 }
 
-/** Keys of the results that a fork began with: its first rows, of no engine. */
+/** Keys of the results that a fork started with: its first rows, which no engine wrote. */
 async function copiedResults(store: Store, run: string): Promise<string[]> {
   const keys: string[] = [];
   for (let after_seq = 0;;) {

@@ -7,9 +7,15 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import type { SettingChange } from "../configs/mod.ts";
+import { byEvaluationName, type SettingChange } from "../configs/mod.ts";
 import type { Recovery, Replan, VersionNote, WorkerState } from "../workers/mod.ts";
-import { type BoundedRows, type Ledger, ledgerOf, untrainedText } from "../flows/mod.ts";
+import {
+  type BoundedRows,
+  type Ledger,
+  ledgerOf,
+  type MixedSource,
+  untrainedText,
+} from "../flows/mod.ts";
 
 import { changedSettings } from "./settings.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
@@ -24,7 +30,7 @@ export type RunView = {
   status: string;
   queue: string | null;
   priority: number;
-  /** The run that this one continues from, and the last round of that run; null: it is no fork. */
+  /** The parent run, and its last inherited round; null: the run is not a fork. */
   parent: { run: string; loop: string; round: number } | null;
   graph: string;
   graph_hash: string;
@@ -34,20 +40,23 @@ export type RunView = {
   loop: string | null;
   round: number;
   policy: NewestVersion | null;
-  /** The value model's; absent: there is none. */
+  /** The value model's version; absent: there is none. */
   critic?: NewestVersion;
   ledger: Ledger;
-  /** What was found of the rows of each split before anything was generated from them. */
+  /** What was found about the rows of each split before anything was generated from them. */
   rows: BoundedRows[];
+  /** What the newest round of each mixture drew, and all before it; empty: none is mixed. */
+  mixture: MixedSource[];
   generated: { groups: number; samples: number; tokens: number };
   recoveries: Recovery[];
   /**
-   * Where numerics changed: before the first the run repeats bit for bit, after it up to rounding.
+   * Where numerics changed: before the first change the run repeats bit for bit, after it up to
+   * rounding.
    */
   replans: Replan[];
-  /** What resumes have changed that no result depends on. */
+  /** Settings that resumes have changed and no result depends on. */
   settings: SettingChange[];
-  /** Why this run's own rounds trained nothing; null: they did, or it has none that draw. */
+  /** Why this run's own rounds trained nothing; null: they did, or no rounds draw. */
   untrained: string | null;
   evaluations: Record<string, unknown>[];
   metrics: Record<string, number>;
@@ -63,12 +72,12 @@ export type RunView = {
 export type NewestVersion = { version: string; number: number; digest: string | null };
 
 /**
- * What `Home.liveFacts` gathers: the workers of a run that is on, which the journal does not know,
- * and the last metrics.
+ * What `Home.liveFacts` gathers: the workers of a running run, which are not in the journal, and
+ * the last metrics.
  */
 export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
 
-/** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
+/** Reads a run's state. `live`: what HOME/runs/RUN contains besides the journal. */
 export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
   const read = async (...kinds: RowKind[]) =>
     (await store.read(head.id, { kinds })).filter(isReadable);
@@ -107,14 +116,17 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       tokens: sum(delivered, (d) => d.tokens),
     },
     rows: (await readWhole("note/rows")).map(value<BoundedRows>),
-    // The engine's own row of a failed run that was resumed is none of a worker's.
+    mixture: newestMixture((await readWhole("note/mixture")).map(value<MixedRound>)),
+    // The engine's row of a failed run that was resumed does not belong to a worker.
     recoveries: (await read("recovery")).map(value<Recovery>).filter(({ action }) =>
       action !== undefined
     ),
     replans: (await readWhole("note/replan")).map(value<Replan>),
     settings: await changedSettings(store, head),
     untrained: untrainedText(ownTally(rounds)),
-    evaluations: (await readWhole("note/evaluation")).map(value<Record<string, unknown>>),
+    evaluations: (await readWhole("note/evaluation")).toSorted((a, b) =>
+      byEvaluationName(a.key, b.key)
+    ).map(value<Record<string, unknown>>),
     metrics: live.metrics,
     error: head.error === null ? null : JSON.parse(head.error),
     created_at: new Date(head.created_ms).toISOString(),
@@ -122,11 +134,21 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
   };
 }
 
+type MixedRound = { round: number; sources: MixedSource[] };
+
+/** Rounds may be drawn ahead, but the last one has the most draws. */
+function newestMixture(rounds: MixedRound[]): MixedSource[] {
+  return rounds.reduce<MixedRound | undefined>(
+    (newest, one) => newest === undefined || one.round >= newest.round ? one : newest,
+    undefined,
+  )?.sources ?? [];
+}
+
 function byGroup(a: WorkerState, b: WorkerState): number {
   return a.group === b.group ? (a.rank ?? 0) - (b.rank ?? 0) : a.group < b.group ? -1 : 1;
 }
 
-/** The head keeps the whole drawing; people want the name. */
+/** The head stores the whole drawing; people want the name. */
 export function graphName(head: RunHead): string {
   return (JSON.parse(head.graph) as { name: string }).name;
 }

@@ -1,4 +1,4 @@
-/** Of a run whose records are damaged: the newest round that it can continue from. */
+/** Finds the newest round from which a run with damaged records can continue. */
 import { z } from "zod";
 import {
   EngineError,
@@ -15,16 +15,13 @@ import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 
-/**
- * `loop` as `fork --round` wants it: null where it is the loop that rounds are counted in without a
- * name.
- */
+/** `loop` as `fork --round` expects it: null if it is the default loop for counting rounds. */
 type Forkable = { loop: string | null; round: number };
 
 /**
- * The newest closed round, of the last loop first, whose prefix is there whole with all that its
- * versions are rebuilt from; null: there is none. Tries one after the other, so it is asked for
- * only once something is known to be lost.
+ * The newest closed round, in the last loop first, whose prefix is intact with everything that its
+ * versions are rebuilt from; null: there is none. Tries one after the other, so it is called only
+ * if something is known to be lost.
  */
 export async function newestForkable(home: Home, run: RunHead): Promise<Forkable | null> {
   const { definition, config } = await recordedDefinition(run);
@@ -41,7 +38,7 @@ export async function newestForkable(home: Home, run: RunHead): Promise<Forkable
   return null;
 }
 
-/** Newest first, with 0: before the first. */
+/** Newest first; 0: before the first. */
 async function closedRounds(
   home: Home,
   { run, loop }: { run: RunHead; loop: string },
@@ -53,7 +50,7 @@ async function closedRounds(
   return [...rounds.reverse(), 0];
 }
 
-/** Any damage that is met says no. */
+/** Any damage means no. */
 async function isWhole(
   home: Home,
   { run, loop, round }: { run: RunHead; loop: string; round: number },
@@ -77,9 +74,7 @@ async function isWhole(
   }
 }
 
-/**
- * What a row refers to. A version's record is looked at where the version is rebuilt through it.
- */
+/** What a row refers to. A version's record counts if the version is rebuilt through it. */
 async function checkRow({ artifacts }: Home, row: NewRow): Promise<void> {
   for (const ref of refsIn(recordedValue(row))) await artifacts.check(ref);
 }
@@ -91,7 +86,7 @@ function refsIn(value: unknown): ArtifactRef[] {
   return Object.entries(value).flatMap(([name, below]) => name === "record" ? [] : refsIn(below));
 }
 
-/** A fork takes its checkpoint over as it is: one that is damaged does not count. */
+/** A fork inherits its checkpoint unchanged, so a damaged one does not count. */
 async function checkRoute(chain: VersionChain, version: string): Promise<void> {
   const { start: { checkpoint }, redo } = await chain.routeTo(version);
   const problem = checkpoint && await firstProblem(checkpoint.dir, checkpoint.files);

@@ -23,7 +23,7 @@ export type ServeRunsOptions =
     "queues" | "concurrency" | "slots" | "lease_ms" | "poll_ms" | "until_idle" | "clock" | "onEvent"
   >
   & {
-    /** Modules to look in for the graph of a run whose own module is not on this machine. */
+    /** Modules in which to look for the graph of a run whose own module is not on this machine. */
     entries?: string[];
     /** What each run is executed with. */
     session?: (
@@ -44,11 +44,11 @@ export function slotsOf(config: Record<string, unknown>): Record<string, number>
   return gpu > 0 ? { gpu } : {};
 }
 
-/** The queue of runs that were not given another. */
+/** The queue of runs without an explicit one. */
 export const DEFAULT_QUEUE = "default";
 
 /**
- * Takes queued runs of a home's store and executes them as `run` would, several at once, until
+ * Takes queued runs from a home's store and executes them like `run`, several at once, until
  * `drain` is aborted. Takes over the runs of engines that died or froze. Settles when no process of
  * a run is left here.
  */
@@ -75,7 +75,7 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
   }, drain);
 }
 
-/** The run's graph, if this engine has the one that it was made of. */
+/** The run's graph, if this engine has the same graph. */
 async function graphOf(
   { store }: Home,
   run: RunHead,

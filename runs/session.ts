@@ -54,28 +54,27 @@ import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
 import { plannedBlocks, workerBlocks } from "./worker_blocks.ts";
 import { WorkerGroups } from "./worker_groups.ts";
 
-/** How a run is executed, by any engine. */
+/** How any engine executes a run. */
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
   drain?: AbortSignal;
   /** Resume even if the graph has changed since the run started. */
   accept?: boolean;
-  /** The head as the claim answered it, if this process has claimed the run already. */
+  /** The head returned by the claim, if this process has already claimed the run. */
   claimed?: RunHead;
-  /** How long the run stays this engine's without a sign of life. */
+  /** How long the run stays this engine's without a heartbeat. */
   lease_ms?: number;
   /** Numerics that replace the run's on resume: recorded as replans. */
   replan?: AskedReplan;
-  /** Settings that change from here on, the graph being built with them already (`graphConfig`). */
+  /** Settings that change from here on; the graph is already built with them (`graphConfig`). */
   settings?: readonly SettingChange[];
   /**
-   * Asked when the run is to stop: true if its machine is about to go, and the newest policy is
-   * saved at once too. It is always saved before the workers end.
+   * Asked when the run must stop: true if its machine is about to be reclaimed; the newest policy
+   * is then also saved immediately. It is always saved before the workers end.
    */
   preempted?: () => boolean;
   /**
-   * The configuration's rows, if they are read and its rewards were looked at (`checkRewards`)
-   * already.
+   * The configuration's rows, if they were already read and its rewards checked (`checkRewards`).
    */
   rows?: RowTables;
   /** Resources in addition to the shipped ones, for custom stages. */
@@ -84,11 +83,11 @@ export type SessionOptions = {
   onWorkers?: WorkersOptions["onEvent"];
   /** The hosts of the workers by name. Default: this machine. */
   hosts?: WorkersOptions["hosts"];
-  /** Told while a Python environment is made. */
+  /** Called while a Python environment is created. */
   onSetup?: OnEnvironmentProgress;
 };
 
-/** Records a new run. Nothing of it starts. */
+/** Records a new run. Nothing starts. */
 export async function createRun<In, C, T>(
   home: Home,
   definition: GraphDefinition<In, C, T>,
@@ -101,15 +100,15 @@ export async function createRun<In, C, T>(
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
   const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };
   const head = await engine.create(definition, config, { ...rest, ...told });
-  // After it: a directory's run is always one that a journal knows.
+  // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
   return head;
 }
 
 /**
- * Executes a recorded run to its end: takes it, boots its workers while the journal replays, and
- * stops them however it ends. The one way a run is executed, for commands, `serve` and scripts
- * alike. `head`: as it was before anybody took it.
+ * Executes a recorded run to its end: claims it, boots its workers while the journal replays, and
+ * stops them however it ends. The only way to execute a run, for commands, `serve` and scripts.
+ * `head`: the head before the claim.
  */
 export async function executeRun<T>(
   home: Home,
@@ -152,7 +151,7 @@ export async function executeRun<T>(
         epoch = event.epoch;
         const before = record([...settingsRows(options.settings ?? []), ...asked]);
         groups?.start({ epoch, before });
-        before.catch(() => {}); // Without workers the next append fails of the same.
+        before.catch(() => {}); // Without workers the next append fails because of the same.
       }
       metrics.on(event);
       options.onEvent?.(event);
@@ -179,7 +178,7 @@ export async function executeRun<T>(
   }
 }
 
-/** The worker blocks as this session has them, and what is recorded with what is asked now. */
+/** The worker blocks of this session, and what is recorded because of the current request. */
 async function blocksOf(
   home: Home,
   { head, config }: { head: RunHead; config: Record<string, unknown> },
@@ -187,7 +186,7 @@ async function blocksOf(
 ) {
   const earlier = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), earlier, replan);
-  // As with replans: told at once.
+  // Reported immediately, like replans.
   if (blocks && settings.length > 0) placeGpus([...plannedGroups(blocks).values()]);
   return { blocks, recorded: [...earlier, ...asked], asked };
 }
@@ -201,7 +200,7 @@ function faultsOf(home: Home, run: string): Faults {
   });
 }
 
-/** The run's directories are this home's from here on; what of them is damaged is made again. */
+/** From here on the run's directories belong to this home; damaged files in them are recreated. */
 async function takeDirectories(
   home: Home,
   head: RunHead,
@@ -209,7 +208,7 @@ async function takeDirectories(
 ): Promise<void> {
   const damaged = home.damagedFacts(head.id);
   await refuseOtherHome(home, head);
-  for (const path of damaged) say(`${path} is damaged: it is made again from what is recorded`);
+  for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
 }
@@ -229,21 +228,23 @@ async function recordAs(
   }
 }
 
-/** The configuration's rows. Before the first epoch its rewards are looked at with them. */
+/** The configuration's rows. Before the first epoch its rewards are checked with them. */
 async function checkedRows(
   home: Home,
   { head, config }: { head: RunHead; config: Partial<Config> },
-  { onSetup }: SessionOptions,
+  { onSetup, onEvent }: SessionOptions,
 ): Promise<RowTables> {
-  const rows = await rowTables(config);
+  const say = (text: string) =>
+    onEvent?.({ type: "log", run: head.id, key: "", text, at_ms: Date.now() });
+  const rows = await rowTables(config, { home: home.dir, say });
   if (head.epoch > 0) return rows;
-  // A fork keeps its parent's rows, whatever they lack.
+  // A fork keeps its parent's rows, even if they lack something.
   const scored = head.parent === null ? rows : {};
   await checkRewards(config, { rows: scored, home: home.dir, onSetup });
   return rows;
 }
 
-/** An engine that stops in order gives the run back. */
+/** An engine that stops in order releases the run. */
 function restartCause({ owner, epoch, parent }: RunHead): RestartCause {
   if (owner !== null) return "engine_lost";
   return epoch === 0 && parent !== null ? "fork" : "resume";
@@ -281,7 +282,7 @@ function makeGroups(
   });
 }
 
-/** A task of a role holds one of its groups. Trainers take turns by themselves. */
+/** A task of a role occupies one of its groups. Trainers take turns by themselves. */
 function workerSlots(groups: WorkerGroups | null): Record<string, number> {
   const roles = [...groups?.byRole ?? []].filter(([role]) => role !== trainerRole);
   return Object.fromEntries(roles.map(([{ name }, workers]) => [name, workers.count || 1]));

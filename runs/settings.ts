@@ -1,7 +1,4 @@
-/**
- * Settings of a recorded run that a resume has changed: `note/settings` rows, and what follows from
- * them.
- */
+/** Settings of a recorded run that a resume has changed: `note/settings` rows, and their effect. */
 import { z } from "zod";
 import { SettingChange, withoutSettings, withSettings } from "../configs/mod.ts";
 import {
@@ -16,8 +13,8 @@ import {
 const SettingsNote = z.strictObject({ changes: z.array(SettingChange).min(1) });
 
 /**
- * What resumes have changed so far, oldest first. A fork has its own: what it inherited is in its
- * configuration.
+ * What resumes have changed so far, oldest first. A fork has only its own changes: inherited ones
+ * are in its configuration.
  */
 export async function changedSettings(
   store: Store,
@@ -27,7 +24,7 @@ export async function changedSettings(
   return rows.flatMap((row) => SettingsNote.parse(recordedValue(row)).changes);
 }
 
-/** The row that records changes; none for none. */
+/** The row that records changes; none without changes. */
 export function settingsRows(changes: readonly SettingChange[]): NewRow[] {
   if (changes.length === 0) return [];
   return [{ kind: "note/settings", key: "resume", value: canonicalJson({ changes }) }];

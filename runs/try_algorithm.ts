@@ -16,15 +16,15 @@ import { creditRound, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts
 type TryOptions = {
   round: number;
   algorithm: AlgorithmChoice;
-  /** A model directory whose log-probabilities are used; null: those of the batch. */
+  /** A model directory that computes the log-probabilities; null: those of the batch. */
   model: string | null;
   json: boolean;
   onSetup?: OnEnvironmentProgress;
 };
 
 /**
- * Runs credit and loss of an algorithm on what a round of a run has recorded, in one Python process
- * that has this one's standard input and output: `breakpoint()` works. Returns its exit code; the
+ * Runs credit and loss of an algorithm on a recorded round of a run, in one Python process that
+ * shares this one's standard input and output, so `breakpoint()` works. Returns its exit code; the
  * run is not touched.
  * @throws {InvalidInputError} If the round has trained nothing.
  */
@@ -85,7 +85,7 @@ function assignedOf(
   }
 }
 
-/** A round as credit saw it, and the batch that was made of it. `draws` [N]: of each sequence. */
+/** A round as credit saw it, and the resulting batch. `draws` [N]: the draw of each sequence. */
 async function recordedRound({ store, artifacts }: Home, head: RunHead, round: number) {
   const query = { kinds: ["result" as const] };
   const rows = [...await readTakenOver(store, head, query), ...await store.read(head.id, query)];
@@ -138,7 +138,7 @@ function nameOf(key: string): string {
   return key.split("/").at(-1)!.split("#")[0]!;
 }
 
-/** Groups that one round left over are of an earlier one. */
+/** Leftover groups belong to an earlier round. */
 function isUpTo(key: string, round: number): boolean {
   return Number(key.split("/")[1]) <= round;
 }

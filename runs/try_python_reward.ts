@@ -1,9 +1,19 @@
-import type { Prompt } from "../data/mod.ts";
+import type { Prompt, RewardStyle } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { processOf } from "../rewards/mod.ts";
 import { ensureEnvironment, environmentKind, runPython } from "../workers/mod.ts";
 
-type TriedItem = { id: string; prompt: Prompt; completion: string; row: Record<string, unknown> };
+type TriedItem = {
+  id: string;
+  /** For a function a text. */
+  prompt: Prompt;
+  row_prompt: Prompt;
+  completion: string;
+  columns: Record<string, unknown>;
+  answer?: string;
+  /** There is no tokenizer: the completion's UTF-8 bytes. */
+  token_ids: number[];
+};
 /** One row that a reward was tried on. */
 export type TriedReward = {
   row_id: string;
@@ -13,15 +23,21 @@ export type TriedReward = {
   error: string | null;
   ms: number;
 };
+/**
+ * How a function in Python is called, by what this was recognised, and what one call scores.
+ * @internal
+ */
+export type TriedStyle = { style: string; unit: "sample" | "group"; why: string };
 
 /**
- * Scores items with a Python reward function in one separate process, as the reward pool would; or
- * with the reward model of a directory.
+ * Scores items like the reward pool, with a Python reward function or a grader in one separate
+ * process, or with the reward model of a directory. Rows with the same prompt are one group.
+ * `style` is null for a model.
  */
 export async function tryPythonReward(
   source: string,
-  options: { rows: TriedItem[]; timeout_ms: number; home: string },
-): Promise<TriedReward[]> {
+  options: { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number; home: string },
+): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
   const python = await ensureEnvironment(environmentKind("torch"), { home: options.home });
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.try_function",
@@ -31,8 +47,9 @@ export async function tryPythonReward(
       JSON.stringify(processOf({})),
       "--timeout-ms",
       String(options.timeout_ms),
+      ...(options.style === undefined ? [] : ["--style", options.style]),
     ],
-    input: options.rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+    input: groupsOf(options.rows).map((group) => `${JSON.stringify(group)}\n`).join(""),
   });
   if (code !== 0) {
     throw new InvalidInputError(`Cannot test reward '${source}':\n${stderr.trimEnd()}`, {
@@ -40,10 +57,11 @@ export async function tryPythonReward(
       code,
     });
   }
-  const results = stdout.trim().split("\n").filter(Boolean).map((line) =>
-    JSON.parse(line) as Answer
+  const lines = stdout.trim().split("\n").filter(Boolean).map((line) =>
+    JSON.parse(line) as Answer | TriedStyle
   );
-  return options.rows.map(({ id, completion }) => {
+  const results = lines.flatMap((line) => "id" in line ? [line] : []);
+  const tried = options.rows.map(({ id, completion }) => {
     const result = results.find((one) => one.id === id);
     const error = result?.outcome === "ok" || result?.outcome === "none"
       ? null
@@ -56,6 +74,13 @@ export async function tryPythonReward(
       ms: result?.ms ?? 0,
     };
   });
+  return { style: lines.find((line) => "unit" in line) ?? null, results: tried };
+}
+
+/** The rows of each prompt, in the order of the first of each. */
+function groupsOf(rows: TriedItem[]): TriedItem[][] {
+  const groups = Map.groupBy(rows, ({ row_prompt }) => JSON.stringify(row_prompt));
+  return [...groups.values()];
 }
 
 type Answer = {

@@ -1,5 +1,6 @@
+import { parse as parseYaml, YAMLParseError } from "yaml";
 import { didYouMean } from "../configs/mod.ts";
-import { loadRows, type Row } from "../data/mod.ts";
+import { firstRows, type RewardStyle, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import {
   parsePythonReward,
@@ -8,59 +9,90 @@ import {
   type ScoringFunction,
   scoringFunctions,
 } from "../rewards/mod.ts";
-import { type TriedReward, tryPythonReward } from "./try_python_reward.ts";
+import { namedRows } from "./named_rows.ts";
+import { type TriedReward, type TriedStyle, tryPythonReward } from "./try_python_reward.ts";
 
-/** Where the rows come from, how many are scored, and how long one may take. */
-export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
+/**
+ * Where the rows come from (a data file, or a configuration's training rows), how many are scored,
+ * and the time limit of a call. `style`: how a function in Python is called; absent: as its
+ * signature says.
+ */
+export type RewardTestOptions = {
+  data: string;
+  count: number;
+  timeout_ms: number;
+  home: string;
+  style?: RewardStyle;
+};
 /** What `reward test --json` prints. */
 export type RewardTest = {
   reward: string;
+  /** How a function in Python is called; null: it is none. */
+  style: TriedStyle | null;
   rows: number;
   failed: number;
   /** Rows with nothing to grade by. */
   ungraded: number;
+  /** Failed rows by reason: timeout, error, bad_return, crash, bad_answer. */
+  failures: Record<string, number>;
   p50_ms: number;
   p99_ms: number;
-  /** How many rows got each score. */
+  /** How many rows have each score. */
   scores: Record<string, number>;
   results: TriedReward[];
 };
 
 /**
  * Scores the first rows of a file with a shipped reward, a Python function or a reward model, each
- * on the answer that it teaches.
+ * on its own answer.
  */
 export async function tryReward(name: string, options: RewardTestOptions): Promise<RewardTest> {
-  const table = await loadRows([{ path: options.data }]);
-  const rows = Array.from(
-    { length: Math.min(options.count, table.size) },
-    (_, place) => table.row(place),
-  );
-  const results = await tryOn(rows, name, options);
+  const named = await namedRows(options.data, { home: options.home });
+  const { table } = named.find(({ split }) => split === "train") ?? named[0]!;
+  const rows = await firstRows(table, options.count);
+  const { style, results } = await tryOn(rows, name, options);
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number) =>
     times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   const failed = results.filter(({ error }) => error !== null).length;
   const ungraded = results.filter(({ score, error }) => score === null && error === null).length;
-  const counts = { rows: results.length, failed, ungraded, p50_ms: at(0.5), p99_ms: at(0.99) };
-  return { reward: name, ...counts, scores: histogram(results), results };
+  const failures: Record<string, number> = {};
+  for (const { error } of results) {
+    if (error === null) continue;
+    const reason = error.split(":")[0]!;
+    failures[reason] = (failures[reason] ?? 0) + 1;
+  }
+  const counts = { rows: results.length, failed, ungraded, failures };
+  const times_ms = { p50_ms: at(0.5), p99_ms: at(0.99) };
+  return { reward: name, style, ...counts, ...times_ms, scores: histogram(results), results };
 }
 
 async function tryOn(
   rows: Row[],
   name: string,
-  { timeout_ms, home }: RewardTestOptions,
-): Promise<TriedReward[]> {
+  { timeout_ms, home, style }: RewardTestOptions,
+): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
   if (parsePythonReward(name) !== null) {
-    return await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms, home });
+    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms, home });
   }
-  if (!(await isDirectory(name))) return await tryHere(builtIn(name), rows);
+  if (style !== undefined) {
+    throw new InvalidInputError(
+      `Cannot use --style with '${name}' because it is no function in Python. Fix: leave it out`,
+      { name, style },
+    );
+  }
+  if (!(await isDirectory(name))) {
+    const reward = builtIn(name);
+    if (reward.source === null) return { style: null, results: await tryHere(reward, rows) };
+    const how = { rows: rows.map(itemOf), style: reward.style, timeout_ms, home };
+    return { style: null, results: (await tryPythonReward(reward.source, how)).results };
+  }
   // A reward model has its own chat template.
   const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
   return await tryPythonReward(name, { rows: asIs, timeout_ms, home });
 }
 
-/** What a row would be scored on: the completion it teaches, else its reference answer. */
+/** What a row is scored on: its completion, else its reference answer. */
 function completionOf(row: Row): string {
   const { completion, answer } = row;
   if (typeof completion === "string") return completion;
@@ -72,11 +104,15 @@ function itemOf(row: Row) {
   const prompt = typeof row.prompt === "string"
     ? row.prompt
     : row.prompt.map((message) => message.content).join("\n");
+  const completion = completionOf(row);
   return {
     id: row.row_id,
     prompt,
-    completion: completionOf(row),
-    row: { ...row.columns, answer: row.answer },
+    row_prompt: row.prompt,
+    completion,
+    columns: row.columns,
+    ...(row.answer === undefined ? {} : { answer: row.answer }),
+    token_ids: [...new TextEncoder().encode(completion)],
   };
 }
 
@@ -85,15 +121,38 @@ async function isDirectory(path: string): Promise<boolean> {
   return found?.isDirectory ?? false;
 }
 
+/** A shipped reward, by its name or by an entry of `reward:` with its settings. */
 function builtIn(name: string): ScoringFunction {
-  const parsed = RewardConfig.safeParse({ name });
+  const entry = name.trimStart().startsWith("{") ? entryOf(name) : { name };
+  const parsed = RewardConfig.safeParse(entry);
   if (parsed.success) return scoringFunctions([parsed.data])[0]!;
-  const names = Object.keys(REWARDS);
+  const names = [...Object.keys(REWARDS), "math"];
+  const { name: named } = entry as { name?: string };
+  if (names.includes(String(named))) {
+    const { path, message } = parsed.error.issues[0]!;
+    throw new InvalidInputError(
+      `Cannot test reward '${named}' because ${["its settings", ...path].join(".")}: ${message}. ` +
+        `Fix: give its settings as in a configuration, '{ name: ${named}, ... }'`,
+      { name },
+    );
+  }
   throw new InvalidInputError(
-    `Cannot test reward '${name}' because there is none of that name${didYouMean(name, names)}: ` +
+    `Cannot test reward '${name}' because there is no such reward${didYouMean(name, names)}: ` +
       `give ${names.join(", ")}, path.py:function or a reward model's directory`,
     { name },
   );
+}
+
+function entryOf(text: string): unknown {
+  try {
+    return parseYaml(text);
+  } catch (error) {
+    if (!(error instanceof YAMLParseError)) throw error;
+    const [line] = error.message.split("\n");
+    throw new InvalidInputError(`Cannot test reward '${text}' because it is not YAML: ${line}`, {
+      name: text,
+    });
+  }
 }
 
 async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedReward[]> {
@@ -115,7 +174,7 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedRewar
       const score = typeof given === "object" ? given?.score ?? null : given;
       tried.push({ ...common, score, error: null, ms: performance.now() - started });
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = `error: ${error instanceof Error ? error.message : String(error)}`;
       tried.push({ ...common, score: null, error: message, ms: performance.now() - started });
     }
   }

@@ -1,5 +1,5 @@
 /**
- * `verify`: redoes what a run recorded, on separate workers, and compares every version with its
+ * `verify`: redoes what a run recorded on separate workers and compares every version with its
  * record.
  */
 import type { Policy } from "../data/mod.ts";
@@ -19,7 +19,7 @@ import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
 
 /**
  * `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights,
- * where one was recorded.
+ * if one was recorded.
  */
 export type VerifiedVersion = {
   version: string;
@@ -27,47 +27,44 @@ export type VerifiedVersion = {
   group?: string;
   /** Trained batches since the base. */
   number: number;
-  /** The round that left this policy; null: none did. */
+  /** The round that ended with this policy; null: none. */
   round: string | null;
   steps: "equal" | "different";
   digest: "equal" | "different" | "not_recorded";
   recorded_digest: string | null;
   redone_digest: string | null;
-  /** Why, where something differs. */
+  /** The reason, if something differs. */
   detail: string | null;
 };
-/** What a run's versions came to when they were redone. */
+/** The results of redoing a run's versions. */
 export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
 
-/** A version as the journal tells it. */
+/** A version according to the journal. */
 export type Recorded = {
   policy: Policy;
   group?: string;
   round: string | null;
   digest: string | null;
 };
-/** Who redoes versions of a group. */
+/** The workers that redo versions of a group. */
 type Redoing = Pick<PolicyTrainer, "publish">;
 
 type RedoOptions = {
   trainer: Redoing;
-  /** The value model's; only where the run has one. */
+  /** The value model's trainer, if the run has one. */
   critic?: Redoing;
-  /** Weights are written below it, one version at a time, and removed. */
+  /** The directory in which weights are written, one version at a time, and removed again. */
   dir: string;
   onVersion?: (version: VerifiedVersion) => void;
 };
 
 type WhichVersions = {
   artifacts: ArtifactStore;
-  /** Versions with fewer trained batches are redone and not looked at. */
+  /** Versions with fewer trained batches are redone but not compared. */
   from?: number;
 };
 
-/**
- * Rows that a redo may read: no checkpoint, or what a checkpoint holds would be believed instead of
- * redone.
- */
+/** Rows that a redo may read: no checkpoints, because they would be trusted instead of redone. */
 export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRow[]> {
   return (await residentRows(store, head)).filter(({ kind }) =>
     !kind.startsWith("note/checkpoint")
@@ -75,8 +72,8 @@ export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRo
 }
 
 /**
- * Redoes every recorded version in order and compares. Ends at the first that differs, as all that
- * follow rest on it. Reads only: the run may be running, ended or failed.
+ * Redoes every recorded version in order and compares it. Ends at the first that differs, because
+ * all later ones depend on it. Only reads: the run may be running, ended or failed.
  * @throws {InvalidInputError} If nothing was trained, or `from` is beyond the last version.
  */
 export async function verifyVersions(
@@ -87,7 +84,7 @@ export async function verifyVersions(
   return await redoVersions(head, await versionsToRedo(store, head, options), options);
 }
 
-/** {@linkcode verifyVersions} of versions that were read before. */
+/** {@linkcode verifyVersions} for versions that were already read. */
 export async function redoVersions(
   head: RunHead,
   recorded: readonly Recorded[],
@@ -128,13 +125,13 @@ async function verifyOne(
   const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
   const trainer = group === undefined ? options.trainer : options.critic!;
   const dir = `${options.dir}/redone/${version.slice(0, 16)}`;
-  // What recovery would record is no part of the run: the run itself lost nothing.
+  // What recovery would record does not belong to the run, which itself lost nothing.
   const caller: Caller = { key: `verify/${number}`, attempt: 1, record: () => Promise.resolve() };
   try {
     const { digest: redone } = await trainer.publish(policy, dir, caller);
     const equal = digest === null ? "not_recorded" : digest === redone ? "equal" : "different";
     const detail = equal === "different"
-      ? "the weights are others, though loss and gradient norm are equal"
+      ? "the weights differ, although loss and gradient norm are equal"
       : null;
     return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
   } catch (error) {
@@ -173,7 +170,7 @@ async function recordedVersions(
   for (const { kind, key: version, value } of await residentRows(store, head)) {
     if (kind !== "note/version") continue;
     const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
-    // Nobody trained it, and it may have the weights and so the name of the start.
+    // It was not trained, and it may have the same weights as the start and so the same name.
     if (group === "reference") continue;
     const policy = { version, record, number, model_path };
     const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
@@ -185,6 +182,6 @@ async function recordedVersions(
 function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
   const why = from === 0
     ? "it has recorded no policy version yet"
-    : `it has no version of ${from} or more batches`;
+    : `it has no version with ${from} or more batches`;
   return new InvalidInputError(`Cannot verify run '${id}' because ${why}`, { run: id, from });
 }

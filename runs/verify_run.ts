@@ -21,32 +21,33 @@ import {
 } from "./verify.ts";
 import { WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
 
-/** Which versions are looked at, and who hears of them. */
+/** Which versions are compared, and the callback for each. */
 export type VerifyRunOptions = {
-  /** Versions with fewer trained batches are redone and not looked at. */
+  /** Versions with fewer trained batches are redone but not compared. */
   from?: number;
   onVersion?: (version: VerifiedVersion) => void;
   onWorkers?: WorkersOptions["onEvent"];
-  /** Told while a Python environment is made. */
+  /** Called while a Python environment is created. */
   onSetup?: OnEnvironmentProgress;
-  /** Makes the workers that redo; real ones by default. */
+  /** Creates the workers that redo; real ones by default. */
   workers?: (options: WorkerGroupsOptions) => RedoingWorkers;
 };
 /**
- * What of the worker groups redoes.
+ * The part of the worker groups that redoes.
  * @internal
  */
 export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "critic">;
 
 /**
- * Seconds. A redo has nobody waiting for it, and a machine that verifies beside a run may be slow:
- * the run's own limit is for hangs in it.
+ * Seconds. Nothing waits for a redo, and a machine that verifies during a run may be slow; the
+ * run's own limit is for hangs.
  */
 export const NO_PROGRESS_S = 3600;
 
 /**
  * Verifies a run on a separate trainer, in a separate directory under the run's: an engine that
- * runs it meanwhile, and its workers, are left alone, and nothing is written to the journal.
+ * executes the run meanwhile, and its workers, are left alone, and nothing is written to the
+ * journal.
  * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
  */
 export async function verifyRun(
@@ -64,7 +65,7 @@ export async function verifyRun(
   }
   await refuseOtherHome(home, head);
   const { artifacts } = home;
-  // Before anything is made for it: an environment takes a minute and a gibibyte.
+  // Before anything is created for it: an environment takes a minute and a gibibyte.
   const versions = await versionsToRedo(home.store, head, { artifacts, from: options.from });
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
   try {

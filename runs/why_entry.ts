@@ -1,4 +1,4 @@
-/** Explains an entry of a run's journal, whichever run of its line recorded it. Reads only. */
+/** Explains an entry of a run's journal, even if an ancestor recorded it. Only reads. */
 import {
   explain,
   type Explanation,
@@ -13,25 +13,25 @@ import { didYouMean } from "../configs/mod.ts";
 import { ancestors } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 
-/** An entry's {@linkcode Explanation}, and the run whose journal it is in. */
+/** An entry's {@linkcode Explanation}, and the run whose journal contains it. */
 export type Why = Explanation & {
-  /** The run that recorded it: a fork's prefix was made by its parent. */
+  /** The run that recorded it: a fork's prefix was recorded by its parent. */
   run: string;
 };
 
-/** Entries that an error names. */
+/** The number of entries that an error names. */
 const NAMED_MAX = 8;
 
 /**
  * Explains an entry of a run's journal, and each of its starts.
- * @throws {InvalidInputError} If neither the run nor one that it was forked from has such an entry;
- *   it names those near.
+ * @throws {InvalidInputError} If neither the run nor an ancestor has such an entry; it names
+ * similar ones.
  */
 export async function whyEntry(store: Store, head: RunHead, key: string): Promise<Why> {
   const line = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
   for (const run of line) {
     const rows = await store.read(run.id, { prefix: key });
-    // What a fork has copied (epoch 0) is explained by the run that made it.
+    // The run that recorded an entry explains it, even if a fork has copied it (epoch 0).
     if (rows.some((row) => row.key === key && row.epoch > 0 && row.kind !== "round")) {
       return await explained(store, run, key);
     }

@@ -1,4 +1,4 @@
-/** Which worker processes a configuration asks for, and how replans change them. */
+/** Which worker processes a configuration requests, and how replans change them. */
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
 import { RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
@@ -22,15 +22,15 @@ import {
 } from "../workers/mod.ts";
 
 /**
- * Records from before a setting existed have its default. A custom graph may have further settings.
+ * Records from before a setting existed have its default. A custom graph may have more settings.
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /**
- * Which worker processes a configuration asks for; null if it has no trainer. Without a sampler
- * block there are none of those.
+ * Which worker processes a configuration requests; null if it has no trainer. Without a sampler
+ * block there are no samplers.
  */
 export function workerBlocks(
   config: Record<string, unknown>,
@@ -70,7 +70,7 @@ export function workerBlocks(
   };
 }
 
-/** The blocks as replans have left them, and the rows that the asked ones make. */
+/** The blocks after all replans, and the rows for the requested ones. */
 export function plannedBlocks(
   blocks: WorkerBlocks | null,
   recorded: readonly NewRow[],
@@ -87,7 +87,7 @@ export function plannedBlocks(
     ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
   ];
   const then = replannedBlocks(blocks, [...earlier, ...rows]);
-  // What this machine has not is bad input, told at once.
+  // What this machine lacks is bad input, reported immediately.
   if (rows.length > 0) placeGpus([...plannedGroups(then).values()]);
   const note = (row: Replan): NewRow => ({
     kind: "note/replan",
@@ -97,7 +97,7 @@ export function plannedBlocks(
   return { blocks: then, asked: rows.map(note) };
 }
 
-/** The blocks of a configuration as these replans have left them. */
+/** The blocks of a configuration after these replans. */
 export function replannedBlocks<T extends { trainer?: object; value_model?: object | null }>(
   blocks: T,
   replans: readonly Replan[],

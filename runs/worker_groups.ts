@@ -41,7 +41,7 @@ import { Devices } from "./devices.ts";
 type TrainerName = "trainer" | "critic";
 
 /**
- * Rows that say which versions there are, what they can be rebuilt from, and with which numerics to
+ * Rows that say which versions exist, what they can be rebuilt from, and with which numerics to
  * continue.
  */
 export const RESIDENT_KINDS: RowKind[] = [
@@ -54,33 +54,33 @@ export const RESIDENT_KINDS: RowKind[] = [
 ];
 
 /**
- * What the worker groups of a run are started with.
+ * What the worker groups of a run need at their start.
  * @internal
  */
 export type WorkerGroupsOptions = {
   run: string;
   home: string;
   blocks: WorkerBlocks;
-  /** Kinds of worker; those that ship by default. */
+  /** Worker roles; the shipped ones by default. */
   roles?: readonly AnyRole[];
   artifacts: ArtifactStore;
-  /** What earlier engines recorded of versions and checkpoints. */
+  /** What earlier engines recorded about versions and checkpoints. */
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
   /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
-  /** The interpreter of an environment, made if it is missing; or the user's own. */
+  /** The interpreter of an environment, created if missing, or the user's own. */
   python: (kind: EnvironmentKind, own: string | null) => Promise<string>;
   clock?: Clock;
   onEvent?: WorkersOptions["onEvent"];
   onFrame?: WorkersOptions["onFrame"];
   onLeaving?: WorkersOptions["onLeaving"];
-  /** Whether the engine of this epoch was not superseded. */
+  /** Whether the engine of this epoch still owns the run. */
   owns?: (epoch: number) => Promise<boolean>;
   isRecorded?: WorkersOptions["isRecorded"];
   hosts?: WorkersOptions["hosts"];
 };
 
-/** A group that is named before it can be started: the first operation waits until it is there. */
+/** A group that is named before it can be started: the first operation waits for it. */
 class LazyGroup implements Operator {
   readonly #started = Promise.withResolvers<WorkerGroup>();
   readonly #clock: Clock;
@@ -109,7 +109,7 @@ class LazyGroup implements Operator {
     return this.#started.promise;
   }
 
-  /** Of several losses before anything useful was done, the first counts. */
+  /** If several losses happen before any useful work, the first counts. */
   lost(error: EngineError): void {
     this.#loss ??= { error, at_ms: this.#clock.monotonic() };
   }
@@ -134,8 +134,7 @@ class LazyGroup implements Operator {
 }
 
 /**
- * This engine has adopted an earlier engine's workers: one `recovery` row, with the first work that
- * they did.
+ * This engine has adopted an earlier engine's workers: one `recovery` row, with their first work.
  */
 class Adoption {
   readonly #clock: Clock;
@@ -172,9 +171,9 @@ class Adoption {
 }
 
 /**
- * The worker groups of a run, as the resources that stages ask for. Nothing is started before
- * `start`, which returns at once: processes boot while the engine replays. The reward processes
- * start with their first use.
+ * The worker groups of a run, as the resources that stages request. Nothing starts before `start`,
+ * which returns immediately: processes boot while the engine replays. Reward processes start at
+ * their first use.
  */
 export class WorkerGroups {
   readonly trainer: PolicyTrainer;
@@ -221,8 +220,8 @@ export class WorkerGroups {
   }
 
   /**
-   * Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first
-   * operation throws.
+   * Starts hub, agent and groups under `epoch`, after `before`. The first operation throws any
+   * failure.
    */
   start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
     this.#adoption.begin();
@@ -259,13 +258,13 @@ export class WorkerGroups {
       python,
       clock,
     });
-    // An engine that died between a hand-over and the end of these ranks has left them; a redo that
-    // needs them starts them again.
+    // An engine that died between a handover and the end of these ranks left them behind; a redo
+    // that needs them starts them again.
     for (const name of ["trainer", "critic"] as const) workers.dismissLeft(redoGroup(name));
     return workers;
   }
 
-  /** A trainer over the group of this name. */
+  /** A trainer on the group of this name. */
   #trainer(name: TrainerName): PolicyTrainer {
     const { artifacts, recorded, restart, home, run, blocks, clock = systemClock } = this.#options;
     const group = this.#groups.get(name)!;
@@ -326,7 +325,7 @@ export class WorkerGroups {
     this.#options.onEvent?.(event);
   }
 
-  /** The agent's: what trains has its packages. */
+  /** The agent's environment: the trainer's, which has its packages. */
   async #agentPython(): Promise<string> {
     const { environment, python } = this.#planned.get("trainer")!;
     return await this.#options.python(environment, python);
@@ -346,8 +345,8 @@ export class WorkerGroups {
   }
 
   /**
-   * A second group beside one that waits without a model, to redo what was trained on another
-   * number of ranks.
+   * A second group, next to one that waits without a model, which redoes what was trained on a
+   * different number of ranks.
    */
   async #onRanks(
     name: TrainerName,
@@ -367,7 +366,7 @@ export class WorkerGroups {
 
 const redoGroup = (name: TrainerName) => `${name}_redo`;
 
-/** What the model of a group ends in, if not in a vocabulary. */
+/** The head of a group's model, if it is not a vocabulary. */
 function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
   return name === "critic" ? "value" : head ?? null;
 }

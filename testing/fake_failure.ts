@@ -38,11 +38,9 @@ export async function checkModel(dir: string, recorded: string | null): Promise<
   const found = digestOf(await read(dir));
   if (recorded === null || recorded === found) return;
   throw badDataInWorker(
-    `Cannot open model '${dir}' because its weights are not those that the run recorded: ` +
+    `Cannot open model '${dir}' because its weights differ from those that the run recorded: ` +
       "their digest is " +
-      `${found.slice(0, 12)}, recorded ${
-        recorded.slice(0, 12)
-      }. Fix: put the recorded weights back`,
+      `${found.slice(0, 12)}, recorded ${recorded.slice(0, 12)}. Fix: restore the recorded weights`,
     "load",
   );
 }

@@ -1,3 +1,5 @@
+import { runToFile } from "./spawn_to_file.ts";
+
 const NOT_COPIED = new Set([
   ".git",
   ".holdfast",
@@ -43,9 +45,7 @@ export async function denoIn(
   cwd: string,
   args: string[],
 ): Promise<{ ok: boolean; output: string }> {
-  const env = { NO_COLOR: "1" };
-  const command = new Deno.Command(Deno.execPath(), { args, cwd, env, stdin: "null" });
-  const { success, stdout, stderr } = await command.output();
-  const text = new TextDecoder();
-  return { ok: success, output: text.decode(stderr) + text.decode(stdout) };
+  const argv = [Deno.execPath(), ...args];
+  const { code, output } = await runToFile(argv, { cwd, env: { NO_COLOR: "1" } });
+  return { ok: code === 0, output };
 }

@@ -6,6 +6,7 @@
  * Arguments narrow the run: `deno task test engine` runs the tests whose path contains "engine".
  */
 import { ensureTestEnvironments } from "./environments.ts";
+import { spawnToFile } from "./spawn_to_file.ts";
 import { missingLine, missingTools } from "./tools.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
@@ -13,6 +14,15 @@ const REPORTS = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
 
 type Count = { passed: number; failed: number };
 const total: Count = { passed: 0, failed: 0 };
+/** Of each suite that failed, its last lines. */
+const last: string[] = [];
+/** Of each suite that hung, its processes. */
+const hung: string[] = [];
+
+/** Tests of one process. Its name stands before each line, as two suites print at once. */
+type Suite = { name: string; report: string };
+/** Where a suite's output goes. */
+const said = (report: string) => `${report}.log`;
 
 /** Runs a command with its output shown; true if it exits 0. */
 async function shown(
@@ -38,8 +48,8 @@ async function check(name: string, args: string[]): Promise<void> {
  * Adds the counts of a JUnit report. A report that is missing or counts nothing is a failure, never
  * a pass.
  */
-async function addReport(name: string, path: string, exitedWell: boolean): Promise<void> {
-  const text = await Deno.readTextFile(path).catch(() => "");
+async function addReport({ name, report }: Suite, ended: Deno.CommandStatus): Promise<void> {
+  const text = await Deno.readTextFile(report).catch(() => "");
   const suites = [...text.matchAll(/<testsuite\s([^>]*)>/g)].map((match) => match[1]!);
   const sum = (field: string) =>
     suites.reduce(
@@ -52,14 +62,21 @@ async function addReport(name: string, path: string, exitedWell: boolean): Promi
   total.passed += passed;
   total.failed += failed;
   const inCi = Deno.env.get("CI") === "true";
-  if (passed + failed === 0 || (!exitedWell && failed === 0) || (inCi && skipped > 0)) {
-    total.failed += 1;
-  }
-  console.log(
-    `${name}: ${passed} passed, ${failed} failed, ${skipped} skipped${
-      exitedWell ? "" : " (exited with an error)"
-    }`,
-  );
+  const alsoFailed = passed + failed === 0 || (!ended.success && failed === 0) ||
+    (inCi && skipped > 0);
+  if (alsoFailed) total.failed += 1;
+  console.log(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`);
+  if (failed > 0 || alsoFailed) last.push(await lastLines({ name, report }, ended));
+}
+
+/** Lines of a suite that failed which are shown again at the end: there its failures are listed. */
+const LAST_LINES = 60;
+
+/** How a suite ended and its last lines, for the end of the gate's output. */
+async function lastLines({ name, report }: Suite, ended: Deno.CommandStatus): Promise<string> {
+  const how = ended.signal ?? `exit code ${ended.code}`;
+  const lines = (await Deno.readTextFile(said(report))).trimEnd().split("\n").slice(-LAST_LINES);
+  return [`${name} failed (${how}). Its last lines:`, ...lines].join("\n");
 }
 
 async function testFiles(dir: string, pattern: RegExp): Promise<string[]> {
@@ -87,34 +104,34 @@ if (wanted.length === 0) {
 const env = await ensureTestEnvironments();
 
 /** Longest silence of a suite: what finishes no test for so long hangs, and would hang CI too. */
-const SILENCE_LIMIT_MS = 15 * 60_000;
+const SILENCE_LIMIT_MS = 20 * 60_000;
 /** What Deno prints of a test that still runs: no progress. */
 const STILL_RUNNING = /has been running for over/;
 
-/** Tests of one process. Its name stands before each line, as two suites print at once. */
-type Suite = { name: string; report: string };
+/** Processes below one, and what each of them runs: where a suite hangs. */
+async function processesBelow(pid: number): Promise<string[]> {
+  const { stdout } = await new Deno.Command("ps", {
+    args: ["-e", "-o", "pid=,ppid=,stat=,etime=,args="],
+  }).output();
+  const all = new TextDecoder().decode(stdout).split("\n").map((line) => line.trim());
+  const below = (parent: string): string[] =>
+    all.filter((line) => line.split(/\s+/)[1] === parent)
+      .flatMap((line) => [line, ...below(line.split(/\s+/)[0]!)]);
+  return below(String(pid));
+}
 
 /**
- * Runs a suite and shows its lines as they come. It writes to a file: a pipe would stay open for as
- * long as a process that a test left behind. One that is silent too long is killed, and fails.
+ * Runs a suite and shows its lines as they come. One that is silent too long is killed, and fails.
  */
-async function run(
-  { name, report }: Suite,
-  argv: string[],
-  env: Record<string, string>,
-): Promise<void> {
-  const said = `${report}.log`;
-  await Deno.writeTextFile(said, "");
-  const child = new Deno.Command("sh", {
-    args: ["-c", 'exec "$@" > "$0" 2>&1', said, ...argv],
-    cwd: ROOT,
-    env,
-    stdin: "null",
-  }).spawn();
+async function run(suite: Suite, argv: string[], env: Record<string, string>): Promise<void> {
+  const { name } = suite;
+  const path = said(suite.report);
+  await Deno.writeTextFile(path, "");
+  const child = spawnToFile(argv, { path, cwd: ROOT, env });
   let shown = 0;
   let progressAt = performance.now();
   const show = async (whole: boolean) => {
-    const text = await Deno.readTextFile(said);
+    const text = await Deno.readTextFile(path);
     const end = whole ? text.length : text.lastIndexOf("\n") + 1;
     if (end <= shown) return;
     const lines = text.slice(shown, end).trimEnd().split("\n");
@@ -126,13 +143,18 @@ async function run(
     await show(false);
     if (performance.now() - progressAt < SILENCE_LIMIT_MS) return;
     clearInterval(watch);
-    console.log(`${name} | Killed: no test has ended for ${SILENCE_LIMIT_MS / 60_000} minutes.`);
+    const below = await processesBelow(child.pid).catch((error) => [String(error)]);
     child.kill("SIGKILL");
+    hung.push(
+      `${name} was killed because no test had ended for ${SILENCE_LIMIT_MS / 60_000} minutes. ` +
+        "It had these processes (pid, parent, state, age):",
+      ...below,
+    );
   }, 1000);
-  const { success } = await child.status;
+  const ended = await child.status;
   clearInterval(watch);
   await show(true);
-  await addReport(name, report, success);
+  await addReport(suite, ended);
 }
 
 async function runDeno(suite: Suite, files: string[]): Promise<void> {
@@ -140,8 +162,7 @@ async function runDeno(suite: Suite, files: string[]): Promise<void> {
   if (files.length > 0) await run(suite, argv, env);
 }
 
-async function runPython(files: string[]): Promise<void> {
-  const report = `${REPORTS}/pytest.xml`;
+async function runPython(suite: Suite, files: string[]): Promise<void> {
   const pytest = [
     "-m",
     "pytest",
@@ -150,11 +171,10 @@ async function runPython(files: string[]): Promise<void> {
     "faulthandler_timeout=600",
     "-p",
     "no:cacheprovider",
-    `--junitxml=${report}`,
+    `--junitxml=${suite.report}`,
   ];
   const places = { ...env, PYTHONPATH: `${ROOT}workers/python` };
-  if (files.length === 0) return;
-  await run({ name: "pytest", report }, [env.HOLDFAST_TEST_PYTHON!, ...pytest, ...files], places);
+  await run(suite, [env.HOLDFAST_TEST_PYTHON!, ...pytest, ...files], places);
 }
 
 /** Tests of whole runs: real processes, which start, wait and are killed. */
@@ -164,11 +184,28 @@ const deno = chosen(await testFiles("tests", /_test\.ts$/));
 const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
 const wholeRuns = { name: "Deno, whole runs", report: `${REPORTS}/whole_runs.xml` };
 const others = { name: "Deno", report: `${REPORTS}/deno.xml` };
-// Side by side: whole runs alone leave a fifth of two cores idle.
-await Promise.all([
-  runDeno(wholeRuns, deno.filter((file) => WHOLE_RUNS.test(file))),
-  runDeno(others, deno.filter((file) => !WHOLE_RUNS.test(file))).then(() => runPython(python)),
-]);
+/** Python's tests in parts, so that the lane that is free first takes the next one. */
+const PYTHON_PARTS = 4;
+const pythonPart = (part: number) =>
+  python.slice(
+    Math.round(python.length * part / PYTHON_PARTS),
+    Math.round(python.length * (part + 1) / PYTHON_PARTS),
+  );
+const suites = [
+  () => runDeno(wholeRuns, deno.filter((file) => WHOLE_RUNS.test(file))),
+  () => runDeno(others, deno.filter((file) => !WHOLE_RUNS.test(file))),
+  ...Array.from({ length: PYTHON_PARTS }, (_, part) => pythonPart(part))
+    .filter((files) => files.length > 0)
+    .map((files, i) => () =>
+      runPython({ name: `pytest ${i + 1}`, report: `${REPORTS}/pytest_${i + 1}.xml` }, files)
+    ),
+];
+async function lane(): Promise<void> {
+  for (let next = suites.shift(); next; next = suites.shift()) await next();
+}
+// Two lanes side by side: whole runs alone leave a fifth of two cores idle.
+await Promise.all([lane(), lane()]);
 
+for (const lines of [...last, ...hung]) console.log(lines);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 Deno.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

@@ -1,4 +1,5 @@
 /** A PostgreSQL of the test's own, to be stopped, restarted and killed at will. */
+import { runToFile } from "./spawn_to_file.ts";
 
 type StopMode = "fast" | "immediate";
 
@@ -122,25 +123,10 @@ function freePort(): number {
 }
 
 async function run(command: string, args: string[]): Promise<string> {
-  // A file for the output: the server keeps what it inherits open, and a pipe would never end.
-  const out = await Deno.makeTempFile();
-  try {
-    const quoted = ['f="$1"; shift; exec "$@" >"$f" 2>&1', "sh", out, command, ...args];
-    const { code } = await new Deno.Command("/bin/sh", {
-      args: ["-c", ...quoted],
-      cwd: "/",
-      stdin: "null",
-      stdout: "null",
-      stderr: "null",
-    }).output();
-    const said = await Deno.readTextFile(out);
-    if (code !== 0) {
-      throw new Error(`Cannot run ${command} ${args.join(" ")}: it ended with ${code}:\n${said}`);
-    }
-    return said;
-  } finally {
-    await Deno.remove(out);
-  }
+  // The server keeps open what it inherits.
+  const { code, output } = await runToFile([command, ...args], { cwd: "/", env: {} });
+  if (code === 0) return output;
+  throw new Error(`Cannot run ${command} ${args.join(" ")}: it ended with ${code}:\n${output}`);
 }
 
 function signal(pid: number, name: Deno.Signal): void {

@@ -2,7 +2,7 @@
 import { WebSocket } from "ws";
 import { type HubFile, readHubFile } from "./hub_door.ts";
 
-/** A socket as an agent has it. */
+/** A socket from an agent's point of view. */
 export interface LineSocket {
   readonly isOpen: boolean;
   send(frame: string | Uint8Array): void;
@@ -17,7 +17,7 @@ export type LineListener = { open(): void; frame(text: string): void; closed(): 
  * @internal
  */
 export interface AgentLine {
-  /** The hub's file as it is now; null if there is none. */
+  /** The current hub file; null if there is none. */
   hub(): HubFile | null;
   connect(hub: HubFile, listener: LineListener): LineSocket;
 }

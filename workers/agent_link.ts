@@ -44,7 +44,7 @@ type LinkOptions = {
   /** From SIGTERM to the agent to its end. */
   preempt_grace_ms: number;
   /**
-   * The agent may have served earlier engines of this run. Its first hello says what it holds for
+   * The agent may have served earlier engines of this run. Its first hello says what it keeps for
    * them.
    */
   adopted?: boolean;
@@ -52,7 +52,7 @@ type LinkOptions = {
   onFrame: (phase: Phase) => void;
 };
 
-/** The tasks of a hello that a call can still ask for: those of living generations. */
+/** The tasks of a hello that a call can still request: those of living generations. */
 export function heldTasks({ groups, tasks }: Hello): HeldTask[] {
   const lives = new Map(groups.filter(isAlive).map(({ group, generation }) => [group, generation]));
   return tasks.filter((task) =>
@@ -112,7 +112,7 @@ export class AgentLink {
   }
 
   /**
-   * Sends now if the agent is there, else when it comes.
+   * Sends now if the agent is connected, else when it connects.
    * @throws {EngineError} If the message is too large, or too much waits for the agent.
    */
   send(message: ReliableMessage, phase: Phase = "other"): void {
@@ -139,7 +139,7 @@ export class AgentLink {
       throw new BadDataError(
         `Cannot send ${what} to agent '${this.agentId}' because it has ${bytes} bytes: a ` +
           "message holds at most " +
-          `${LIMITS.message_bytes_max}. Fix: make shorter what it is configured with`,
+          `${LIMITS.message_bytes_max}. Fix: shorten its configuration`,
         facts,
       );
     }
@@ -148,7 +148,7 @@ export class AgentLink {
       throw new InfrastructureError(
         `Cannot send ${what} to agent '${this.agentId}' because ${this.#outbox.length} ` +
           `messages of ${waiting} bytes ` +
-          "wait for its acknowledgement. Fix: look for what keeps its host from answering",
+          "wait for its acknowledgement. Fix: find out why its host does not answer",
         facts,
       );
     }
@@ -266,7 +266,7 @@ export class AgentLink {
     if (!("seq" in message)) return message;
     if (message.seq > this.#receivedSeq + 1) {
       throw new RangeError(
-        `message ${message.seq} came after ${this.#receivedSeq}: one in between is missing`,
+        `message ${message.seq} came after ${this.#receivedSeq}: a message in between is missing`,
       );
     }
     const isNew = message.seq === this.#receivedSeq + 1;
@@ -278,7 +278,10 @@ export class AgentLink {
 
   #acknowledged(seq: number): void {
     if (seq > this.#sentSeq) {
-      throw new RangeError(`message ${seq} was acknowledged, ${this.#sentSeq} is the last sent`);
+      throw new RangeError(
+        `message ${seq} was acknowledged, but ${this.#sentSeq} is the last ` +
+          `one sent`,
+      );
     }
     this.#outbox = this.#outbox.filter(({ message }) => message.seq > seq);
   }

@@ -56,7 +56,7 @@ export async function ask<R extends AnyRole, Op extends OperationOf<R>>(
     if (read.success) return read.data as AnswerOf<R, Op>;
     const { path, message } = read.error.issues[0]!;
     throw new InfrastructureError(
-      `Cannot read what rank ${rank} of the ${role.name} answered to '${op}' because ${
+      `Cannot read the answer of rank ${rank} of the ${role.name} to '${op}' because ${
         path.join(".") || "it"
       } is not as ` +
         `declared: ${message}`,
@@ -80,7 +80,7 @@ type Work = { answers: unknown[] };
 export function done<Done extends Work>(asked: Done | NotResident): Done {
   if (!isNotResident(asked)) return asked;
   throw new InfrastructureError(
-    `Cannot use a version because the worker does not hold it right after it was loaded: it holds ${
+    `Cannot use a version because the worker does not have it right after loading it: it has ${
       asked.not_resident ?? "none"
     }`,
     asked,

@@ -27,7 +27,8 @@ export type CallOptions = {
   onProgress?: (progress: Progress) => void;
   /**
    * Settles when the end of this work is durable. Until then the answer stays with the agent, so
-   * that another engine gets it without doing the work again. Omitted: nobody will ask again.
+   * that another engine gets it without doing the work again. Omitted: nobody will request it
+   * again.
    */
   recorded?: () => Promise<void>;
   /** Work of earlier engines for this key counts from this attempt on. Default: `attempt`. */

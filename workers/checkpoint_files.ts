@@ -19,7 +19,7 @@ export const SetAside = z.strictObject({
 });
 export type SetAside = z.infer<typeof SetAside>;
 
-/** The first file under `dir` that is not what was recorded; null: all are whole. */
+/** The first file under `dir` that differs from its record; null: all are intact. */
 export async function firstProblem(
   dir: string,
   files: readonly { path: string; sha256: string }[],
@@ -55,14 +55,14 @@ export function problemText({ file, expected, found }: FileProblem): string {
   }`;
 }
 
-/** Where a damaged checkpoint goes: beside the others, where a person can look at it. */
+/** Where a damaged checkpoint goes: next to the others, for inspection. */
 export function asidePath(dir: string): string {
   return `${dirname(dir)}/${ASIDE}/${basename(dir)}`;
 }
 export const ASIDE = "set_aside";
 
 /**
- * Moves a damaged checkpoint out of the way. A second call, or a directory that is gone, is no
+ * Moves a damaged checkpoint out of the way. A second call, or a missing directory, is not an
  * error.
  */
 export async function moveAside({ dir, to }: Pick<SetAside, "dir" | "to">): Promise<void> {
@@ -96,7 +96,7 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
-/** Null: there is no file. */
+/** null: there is no file. */
 async function hashOf(path: string): Promise<string | null> {
   const hash = createHash("sha256");
   try {

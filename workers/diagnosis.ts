@@ -21,7 +21,7 @@ type Verdict = {
   role: Role;
   /** Ranks that the text names as those at fault. */
   culprits: number[];
-  /** The line it was read from, where there is one. */
+  /** The line it was read from, if there is one. */
   line: string | null;
 };
 

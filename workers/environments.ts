@@ -19,7 +19,7 @@ type Recipe = {
   /** Modules that a user's own environment must have for this kind. */
   modules: string[];
   build: Build;
-  /** What is installed beside PyTorch, by the names of files in `python/requirements`. */
+  /** What is installed besides PyTorch, by the names of files in `python/requirements`. */
   requirements: string[];
   /** Environment of the installation. */
   env?: Record<string, string>;
@@ -79,11 +79,11 @@ export type EnvironmentOptions = MakingOptions & {
   home: string;
   /** The user's own interpreter: only checked, never changed. */
   own?: string | null;
-  /** Which Python makes managed environments. */
+  /** The Python that creates managed environments. */
   base?: string;
   /** The directory of the requirement files. */
   requirements_dir?: URL;
-  /** Bytes that a directory's disk has left; null if it does not say. */
+  /** Free bytes on a directory's disk; null if unknown. */
   freeBytes?: (dir: string) => number | null;
 };
 
@@ -101,7 +101,7 @@ export function environmentKind(
 }
 
 /**
- * The interpreter of an environment: the user's own after a check, else a managed one, made on
+ * The interpreter of an environment: the user's own after a check, else a managed one, created on
  * first use.
  * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to
  * fix it.
@@ -141,12 +141,12 @@ async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
   const place = await placeFor(kind, wanted);
   const making = new Making(place, wanted);
   return await madeOnce(place, {
-    onWait: () => making.say("waiting for another process that makes it"),
+    onWait: () => making.say("waiting for another process that is creating it"),
     make: () => make(place, { ...wanted, making }),
   });
 }
 
-/** Different requirements have a different directory. */
+/** Different requirements have different directories. */
 async function placeFor(kind: string, wanted: Wanted): Promise<Place> {
   const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
@@ -192,8 +192,8 @@ async function pytorchFor(
   const outcome = await uv.finds(python, { locked: cuda, making });
   if (!outcome.success) throw making.failure("looking up PyTorch", outcome);
   making.say(
-    "PyTorch's CPU build is neither in your package index nor can PyTorch's own be reached: " +
-      "taking the CUDA build, which is large",
+    "PyTorch's CPU build is not in your package index, and PyTorch's index cannot be reached: " +
+      "installing the CUDA build, which is large",
   );
   checkRoom(making, [cuda.file, ...options.requirements], options);
   return cuda;
@@ -222,8 +222,9 @@ function checkRoom(
   const needs = `it takes about ${gib(disk_mib)} in ${dir}, which has ${gib(left)} free`;
   if (left >= disk_mib) return making.say(`${needs}; up to ${gib(download_mib)} are downloaded`);
   throw new InfrastructureError(
-    `Cannot make the Python environment '${making.name}' because the disk has no room: ${needs}. ` +
-      "Fix: free some space, or name another home with --home",
+    `Cannot create the Python environment '${making.name}' because the disk has no room: ` +
+      `${needs}. ` +
+      "Fix: free some space, or choose a different home with --home",
     { environment: making.name, dir, needed_mib: disk_mib, left_mib: left },
     { retryable: false },
   );

@@ -67,7 +67,7 @@ export type FailureFacts = {
   action: Action;
   /** Two failures of one fingerprint are the same failure. */
   fingerprint: string;
-  /** The broken GPU, as nvidia-smi counts or as the kernel names it; null: none is named. */
+  /** The broken GPU, by nvidia-smi's number or the kernel's name; null: none is named. */
   device: string | null;
 };
 
@@ -115,7 +115,7 @@ function factsOf(root: Judged, place: FailurePlace): FailureFacts {
   };
 }
 
-/** The agent writes a GPU's number behind the kernel's line if it can tell it. */
+/** The agent appends a GPU's number to the kernel's line if it knows it. */
 function deviceOf({ verdict, report }: Judged): string | null {
   const text = [verdict.line ?? "", ...report.kernel].join("\n");
   return /\(gpu (\d+)\)/.exec(text)?.[1] ?? /Xid \(PCI:([0-9a-f:.]+)\)/i.exec(text)?.[1] ?? null;
@@ -154,7 +154,7 @@ function failureText({ report, verdict }: Judged, { judged, place }: Telling): s
 const ROLE_TEXTS: Record<Role, string> = {
   root: "failed too",
   cascade: "followed",
-  teardown: "was taken along",
+  teardown: "was stopped with the group",
 };
 
 function cascadeLine({ report, verdict }: Judged): string {
@@ -171,7 +171,7 @@ export function hangText(text: string, place: FailurePlace & { log_dir: string }
   const name = `${place.log_dir}/${place.group.replaceAll("/", "_")}`;
   const stacks = `  stacks of its ranks: ${name}.rank*.gen${place.generation}.log`;
   const recorder =
-    `  collectives, where NCCL keeps them: ${name}.gen${place.generation}.flight.rank*`;
+    `  collectives, if NCCL records them: ${name}.gen${place.generation}.flight.rank*`;
   return [text, stacks, recorder, `  next: deno task rl logs ${place.run}`].join("\n");
 }
 

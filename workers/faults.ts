@@ -41,8 +41,7 @@ type FaultVerdict = "go" | "drop";
 const GRAMMAR = "KIND:PLACE[.RANK]@EVENT:N[,...], as in kill:trainer.1@op:17";
 
 /**
- * Reads `HOLDFAST_FAULT`. @throws {InvalidInputError} Saying which part is wrong and what it may
- * be.
+ * Reads `HOLDFAST_FAULT`. @throws {InvalidInputError} Naming the wrong part and the allowed values.
  */
 export function parseFaults(text: string | undefined, roles: readonly string[] = []): Fault[] {
   if (text === undefined || text.trim() === "") return [];

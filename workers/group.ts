@@ -79,7 +79,7 @@ export class WorkerGroup {
     });
   }
 
-  /** What it was started as. */
+  /** The identity with which it was started. */
   get spec(): GroupSpec {
     return this.#spec;
   }
@@ -267,7 +267,7 @@ export class WorkerGroup {
       group: this.spec.group,
       artifacts: this.#options.artifacts,
     });
-    // The running work is an earlier engine's. A later call may ask for it.
+    // The running work is an earlier engine's. A later call may request it.
     while (this.#tasks.running) {
       await unlessAborted(this.#tasks.running.over.promise, options.signal);
       await unlessAborted(this.#gate.promise, options.signal);

@@ -12,7 +12,7 @@ export type GroupSpec = {
   python: string;
   /** Python module with the role's `Worker` class. */
   module: string;
-  /** Resolved configuration, handed to every rank. */
+  /** The resolved configuration, sent to every rank. */
   spec: unknown;
   env?: Record<string, string>;
   /**

@@ -22,14 +22,14 @@ export function silentRank({ progress, ranks }: Hang): { rank: number; why: stri
   if (still) return { rank: still.rank, why: `its process is ${still.process_state}` };
   const mute = ranks.filter(({ rank }) => !progress.some((one) => one.rank === rank));
   if (progress.length > 0 && mute.length === 1) {
-    return { rank: mute[0]!.rank, why: "it alone has told no progress" };
+    return { rank: mute[0]!.rank, why: "it alone has reported no progress" };
   }
   const [last, ...others] = progress.toSorted((a, b) => a.at_ms - b.at_ms);
   const ahead = others.filter(({ phase, done }) => phase !== last!.phase || done > last!.done);
   if (!last || others.length === 0 || ahead.length < others.length) return null;
   return {
     rank: last.rank,
-    why: `it came as far as ${last.phase} ${last.done}, the others further`,
+    why: `it got as far as ${last.phase} ${last.done}, the others further`,
   };
 }
 
@@ -48,7 +48,9 @@ type HangPlace = FailurePlace & {
 export function hangError(text: string, place: HangPlace, hang: Hang): EngineError {
   const { group, op, limit_ms, generation, log_dir } = place;
   const silent = silentRank(hang);
-  const named = silent ? `${text}: rank ${silent.rank} is waited for because ${silent.why}` : text;
+  const named = silent
+    ? `${text}: the others wait for rank ${silent.rank} because ${silent.why}`
+    : text;
   const kind = place.limit === "progress" ? "no_progress" as const : "timeout" as const;
   const failure: FailureFacts = {
     rank: silent?.rank ?? null,

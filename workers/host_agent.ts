@@ -49,7 +49,7 @@ type HostAgentOptions = {
   onMessage: (message: AgentMessage) => void;
   /** The host is being reclaimed: saves the state of its ranks that must be saved. */
   onLeaving: () => Promise<void>;
-  /** There is a new agent, with no group on it. */
+  /** There is a new agent, without any group. */
   onStarted: (link: AgentLink) => void;
   /** The agent was lost, and every rank with it. */
   onLost: (error: EngineError) => void;
@@ -77,7 +77,7 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
   return { ...agent, watch: new AbortController(), taken: false, leaving: Promise.withResolvers() };
 }
 
-/** What the agent that was adopted holds of a group that this engine has not asked for yet. */
+/** What the adopted agent holds of a group that this engine has not requested yet. */
 export type Left = Inherited & { news: AgentMessage[] };
 
 /** The host of a run that names no hosts: this machine. */
@@ -139,7 +139,7 @@ export class HostAgent {
     return left;
   }
 
-  /** News of a group that this engine has not asked for yet: `takeLeft` gives it. */
+  /** News of a group that this engine has not requested yet: `takeLeft` returns it. */
   keep(group: string, message: AgentMessage): void {
     this.#inherited.get(group)?.news.push(message);
   }
@@ -311,7 +311,7 @@ export class HostAgent {
     const over = new AbortController();
     const waited = clock.sleep(grace_ms * LEAVING_SHARE, over.signal).catch(() => {});
     await Promise.race([onLeaving().catch(() => {}), agent.process.exited, waited]);
-    over.abort(new Error("what had to be saved is saved"));
+    over.abort(new Error("everything that had to be saved is saved"));
     agent.leaving.resolve("its host is being reclaimed (SIGTERM)");
   }
 

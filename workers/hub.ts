@@ -20,7 +20,7 @@ type HubOptions = {
   heartbeat_ms?: number;
   /** An agent that has no engine for this long kills its ranks and ends. */
   grace_ms?: number;
-  /** An agent that gets SIGTERM says so, and ends after this long. */
+  /** An agent that receives SIGTERM reports it and ends after this long. */
   preempt_grace_ms?: number;
   /** Fault tests count frames by this. */
   onFrame?: (phase: Phase) => void;
@@ -108,8 +108,9 @@ export class Hub {
   }
 
   /**
-   * The epoch of an engine that has announced itself in place of this one; null if none has. Reads
-   * the file now; what it said before `announce` is of engines that the store had this one follow.
+   * The epoch of an engine that has announced itself instead of this one; null if none has. Reads
+   * the file now; what it said before `announce` belongs to this engine's predecessors in the
+   * store.
    */
   supersededBy(): number | null {
     const announced = this.#announced ? this.#door.announced() : null;
@@ -127,8 +128,8 @@ export class Hub {
   }
 
   /**
-   * Closes every connection. `keep_file` when another engine has taken the run over: the file is
-   * its own.
+   * Closes every connection. `keep_file` if another engine has taken over the run: the file belongs
+   * to that engine.
    */
   async close({ keep_file = false }: { keep_file?: boolean } = {}): Promise<void> {
     this.#ended.abort(new Error("the hub is closed"));
@@ -173,7 +174,11 @@ export class Hub {
       return null;
     }
     if (hello.protocol !== PROTOCOL_VERSION) {
-      socket.close(1008, `protocol ${hello.protocol} is spoken, ${PROTOCOL_VERSION} is wanted`);
+      socket.close(
+        1008,
+        `it speaks protocol ${hello.protocol}, but ${PROTOCOL_VERSION} is ` +
+          `required`,
+      );
       return null;
     }
     const link = this.#links.get(hello.agent_id);

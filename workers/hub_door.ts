@@ -113,9 +113,9 @@ export class WebSocketDoor implements HubDoor {
             }),
           );
         }
-        const text = `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the ` +
-          "program that has it, then " +
-          `resume; or resume with any free port:\n  next: deno task rl resume ${run} ` +
+        const text = `Cannot listen on ${host}:${port} because the port is in use. Fix: stop ` +
+          "the program that uses it, then resume; or resume with any free port:" +
+          `\n  next: deno task rl resume ${run} ` +
           "workers.port=0";
         reject(new InvalidInputError(text, { host, port }));
       });

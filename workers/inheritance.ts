@@ -49,9 +49,9 @@ export function argsHash(args: unknown): string {
 }
 
 /**
- * Work that earlier engines asked of a group and this one has not asked for yet. A restarted stage
- * makes the same calls in the same order. Each call receives the earlier call's answer, as far as
- * there is one.
+ * Work that earlier engines requested from a group and this one has not requested yet. A restarted
+ * stage makes the same calls in the same order. Each call receives the earlier call's answer, as
+ * far as there is one.
  */
 export class Inheritance {
   #left: { held: HeldTask; running: Running }[] = [];

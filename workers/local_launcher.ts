@@ -38,7 +38,7 @@ export type AgentProcess = {
 };
 
 /**
- * An agent that an earlier engine of the run started, and that is still there. `nonce`: what its
+ * An agent that an earlier engine of the run started and that is still alive. `nonce`: what its
  * processes carry.
  */
 export type LivingAgent = { agent_id: string; process: AgentProcess; nonce: Nonce | null };
@@ -47,7 +47,7 @@ export type LivingAgent = { agent_id: string; process: AgentProcess; nonce: Nonc
 export interface Launcher {
   /** Starts an agent. Resolves once its process runs. The hub waits for its hello. */
   start(agent: AgentStart): Promise<AgentProcess>;
-  /** The agent of this run that lives; null if there is none. */
+  /** The living agent of this run; null if there is none. */
   find?(): LivingAgent | null;
   /**
    * Ends everything that earlier engines left, except what this one may adopt, on whichever host.
@@ -127,8 +127,9 @@ async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Pro
   await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
   const args = ["-m", AGENT_MODULE, "--hub-file", agent.hub_file, "--agent-id", agent.agent_id];
   const argv = [...within, python, ...args];
-  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for
-  // it. Only the log is made with another umask: ranks export models with the user's.
+  // The shell gives the agent a log that outlives us (a pipe would break with us) and is then
+  // replaced by the agent. Only the log is created with a different umask: ranks export models with
+  // the user's.
   const command = new Deno.Command("/bin/sh", {
     args: [
       "-c",

@@ -1,7 +1,7 @@
 /**
  * `deno task lock`: writes the requirements of every `.in` file with their versions and the hashes
- * of all platforms into the `.txt` beside it. A version that is locked stays unless its `.in` asks
- * for another: delete the `.txt` for the newest.
+ * of all platforms into the `.txt` next to it. A locked version stays unless its `.in` requires a
+ * different one: delete the `.txt` for the newest.
  */
 import { fileURLToPath } from "node:url";
 import { placeOf } from "./made_once.ts";

@@ -4,10 +4,10 @@ import { removeTree, sha256Hex } from "../engine/mod.ts";
 /** A directory under HOME/env, and the marker that it is complete. */
 export type Place = { home: string; name: string; path: string; marker: string };
 
-/** A name and the hash of what it is made of. */
+/** A name and the hash of its content. */
 const MANAGED = /[A-Za-z0-9._-]+-[0-9a-f]{12}/;
 
-/** The directory of what is made from `text`: a different text has a different directory. */
+/** The directory of what is created from `text`: a different text has a different directory. */
 export function placeOf(home: string, { name, text }: { name: string; text: string }): Place {
   const path = resolve(home, "env", `${name}-${sha256Hex(text).slice(0, 12)}`);
   return { home: resolve(home), name, path, marker: `${path}.ready` };

@@ -13,21 +13,21 @@ const SAY_MS = 5_000;
 /** Last lines of a failed step that its error shows. */
 const LINES_SHOWN = 8;
 
-/** What a step's output says of its failure, and what helps. The first that fits. */
+/** What a step's output says about its failure, and the fix. The first match counts. */
 const FIXES: [RegExp, string][] = [
   [
     /ensurepip|No module named venv/,
     "install Python's venv module: on Debian and Ubuntu, python3-venv",
   ],
-  [/no space left|disk quota/i, "free some space, or name another home with --home"],
+  [/no space left|disk quota/i, "free some space, or choose a different home with --home"],
   [
     /certificate|\bssl/i,
-    "if your network has its own certificates, name their file: `pip config set global.cert " +
+    "if your network uses its own certificates, name their file: `pip config set global.cert " +
     "FILE`, or SSL_CERT_FILE",
   ],
   [
     /hash mismatch|hashes? .*match/i,
-    "your package index serves other files than the locked ones: name one that mirrors " +
+    "your package index serves files that differ from the locked ones: name one that mirrors " +
     "PyPI, `pip config set global.index-url URL`",
   ],
   [
@@ -36,7 +36,7 @@ const FIXES: [RegExp, string][] = [
     "URL`, `global.proxy URL`",
   ],
 ];
-const OTHER_FIX = "look at the log, then run the same command again";
+const OTHER_FIX = "read the log, then run the same command again";
 
 type StepOptions = {
   /** The complete environment. */
@@ -111,7 +111,7 @@ export class Making {
     const cause = at < 0 ? lines.at(-1) ?? "no output" : causeAt(lines, at);
     const fix = FIXES.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ??
       OTHER_FIX;
-    const head = `Cannot make the Python environment '${this.name}' because ${step} failed: ` +
+    const head = `Cannot create the Python environment '${this.name}' because ${step} failed: ` +
       `${cause.trim()}. Fix: ${fix}`;
     const shown = lines.slice(-LINES_SHOWN).map((line) => `  | ${line}`);
     const facts = { environment: this.name, step, log: this.#log };

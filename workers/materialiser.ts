@@ -38,7 +38,7 @@ type MaterialiserOptions = {
 
 type Start = Route["start"];
 
-/** A hash showed it, before or during the read. */
+/** A hash revealed it, before or during the read. */
 class DamagedCheckpoint extends Error {
   constructor(readonly checkpoint: CheckpointNote, readonly problem: FileProblem) {
     super(`checkpoint ${checkpoint.dir}: ${problemText(problem)}`);
@@ -48,7 +48,7 @@ class DamagedCheckpoint extends Error {
 /**
  * Brings a recorded version into the trainer's memory: loads the newest intact checkpoint at or
  * before it, then redoes the recorded batches with their recorded numerics, bit for bit. A damaged
- * checkpoint is set aside and the previous one used, in the end the base.
+ * checkpoint is set aside and the previous one used, finally the base.
  */
 export class Materialiser {
   readonly #options: MaterialiserOptions;
@@ -60,7 +60,7 @@ export class Materialiser {
     this.#loadedBefore = options.loaded_before;
   }
 
-  /** `held`: the version that the trainer said it holds. */
+  /** `held`: the version that the trainer reported to hold. */
   async bring(version: string, held: string | null, caller: Caller): Promise<void> {
     const { operator, clock } = this.#options;
     const started = clock.monotonic();
@@ -126,8 +126,8 @@ export class Materialiser {
   }
 
   /**
-   * Steps of another world size are redone on as many ranks as they were taken with, and handed
-   * over as a checkpoint.
+   * Steps of a different world size are redone on the recorded number of ranks and handed over as a
+   * checkpoint.
    */
   async #follow({ start, redo }: Route, caller: Caller): Promise<void> {
     const { operator } = this.#options;
@@ -224,8 +224,8 @@ export class Materialiser {
   }
 
   /**
-   * A checkpoint of the version that `operator` holds now: a different number of ranks continues
-   * from it.
+   * A checkpoint of the version that `operator` currently holds: a different number of ranks
+   * continues from it.
    */
   async #handOver(
     operator: Operator,
@@ -276,8 +276,8 @@ export class Materialiser {
     throw new InfrastructureError(
       `Cannot redo the batches ${numbers} because they were trained on ${ranks} ranks, ` +
         `which cannot be started here${others ? `: ${others.message}` : ""}. ` +
-        `Resume once with trainer.ranks=${ranks} where they can be, ` +
-        "or leave those batches behind: " +
+        `Resume once with trainer.ranks=${ranks} on a machine that has room for them, ` +
+        "or drop these batches: " +
         (newest === null
           ? "no checkpoint was saved, so start a new run"
           : `a fork with N ranks starts from the newest checkpoint, of round ${newest}:\n` +

@@ -34,6 +34,7 @@ export {
 export * from "./replan.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";
+export { PYTHON_FRAMES_URL, pythonFramesText } from "./python_frames.ts";
 export { PYTHON_TYPES_URLS, pythonTypesTexts } from "./python_types.ts";
 export * from "./recovery.ts";
 export { endWorkersOf, homeNonce } from "./process_sweep.ts";

@@ -3,7 +3,7 @@ import { type ArtifactStore, EngineError } from "../engine/mod.ts";
 import { type RecordedRow, VersionNote } from "./version_chain.ts";
 
 /**
- * What a run has recorded about the model directories that its chains and references start from.
+ * What a run has recorded about the model directories from which its chains and references start.
  */
 export class ModelDigests {
   readonly #artifacts: ArtifactStore;
@@ -23,10 +23,7 @@ export class ModelDigests {
     if (number === 0) this.#records.set(model_path, record);
   }
 
-  /**
-   * Digest of the weights in a directory, as they were when the run first named it; null where that
-   * is not known.
-   */
+  /** Digest of the weights in a directory, when the run first named it; null if unknown. */
   async digestOf(dir: string | null): Promise<string | null> {
     const ref = dir === null ? undefined : this.#records.get(dir);
     if (ref === undefined) return null;

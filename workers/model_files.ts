@@ -36,7 +36,7 @@ export type Publication = z.infer<typeof publicationSchema>;
 export const Publication: typeof publicationSchema = publicationSchema;
 
 /**
- * A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside
+ * A committed checkpoint: a Hugging Face directory (`hf/`) and the sharded training state next to
  * it (`state/`).
  */
 export const Checkpoint = z.strictObject({
@@ -48,7 +48,7 @@ export const Checkpoint = z.strictObject({
 });
 export type Checkpoint = z.infer<typeof Checkpoint>;
 
-/** The checkpoint that the answers of all ranks to `save` make. */
+/** The checkpoint formed by all ranks' answers to `save`. */
 export function wholeCheckpoint(shards: Checkpoint[]): Checkpoint {
   return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
 }

@@ -44,7 +44,7 @@ type OpenTasksOptions = {
 const CANCEL_MS = 8_000;
 
 /**
- * What a group's ranks were asked for and have not answered yet: the running operation with its
+ * What a group's ranks were requested and have not answered yet: the running operation with its
  * limits, and the work of earlier engines.
  */
 export class OpenTasks {
@@ -85,7 +85,7 @@ export class OpenTasks {
   }
 
   /**
-   * Perhaps nobody asks for this work, and later work waits for it. So the group's own limit
+   * Perhaps nobody requests this work, but later work waits for it. So the group's own limit
    * applies.
    */
   #limitLeft(running: Running): void {
@@ -109,7 +109,7 @@ export class OpenTasks {
     return left;
   }
 
-  /** Hands an operation to ranks that are free. */
+  /** Sends an operation to free ranks. */
   send({ op, key, args_hash }: Identity, { args, link, options }: Sending): Running {
     const { spec: { group, role }, generation } = this.#gang;
     this.#sent += 1;
@@ -230,7 +230,7 @@ function untilOver(running: Running): AbortSignal {
 
 /**
  * The answer stays with the agent until the end of its work is durable: until then another engine
- * may ask for it.
+ * may request it.
  */
 function keepUntilRecorded({ link, task, result }: Running, options: CallOptions): void {
   const kept = options.recorded ? options.recorded() : result.promise.then(() => {}, () => {});

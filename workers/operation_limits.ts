@@ -45,7 +45,7 @@ export function limitSilence(
       await clock.sleep(left, signal);
     }
     const text =
-      `Cannot finish '${op}' on ${place.group} because nothing has moved for ${limit_ms} ms`;
+      `Cannot finish '${op}' on ${place.group} because it has made no progress for ${limit_ms} ms`;
     hung(running, hangError(text, { ...place, op, limit_ms, limit: "progress" }, hang()));
   };
   watch().catch(() => {}); // The operation is over.

@@ -2,7 +2,8 @@ import type { CallOptions, CallResult } from "./call.ts";
 import type { Loss } from "./recovery.ts";
 
 /**
- * A worker group as policy code sees it: named operations, one at a time, answered by every rank.
+ * A worker group from the point of view of policy code: named operations, one at a time, answered
+ * by every rank.
  */
 export interface Operator {
   call(op: string, args: unknown, options: CallOptions): Promise<CallResult>;
@@ -11,8 +12,8 @@ export interface Operator {
   /** The oldest loss since the last time it was asked; null if there was none. */
   takeLoss?(): Loss | null;
   /**
-   * The same job on another number of ranks, beside this one, until `end`. Rejects if they cannot
-   * be started.
+   * The same job on a different number of ranks, next to this one, until `end`. Rejects if they
+   * cannot be started.
    */
   withRanks?(ranks: number, options: CallOptions): Promise<Operator & { end(): Promise<void> }>;
 }

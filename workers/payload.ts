@@ -15,10 +15,11 @@ export const ArgumentsBeside = z.strictObject({
 export const Arguments = z.union([ArgumentsInline, ArgumentsBeside]);
 export type Arguments = z.infer<typeof Arguments>;
 
-export const Output = z.union([
-  z.strictObject({ json: z.string() }),
-  z.strictObject({ blob: z.int().nonnegative().describe("Its place among the result's blobs.") }),
-]);
+export const OutputInline = z.strictObject({ json: z.string() });
+export const OutputBeside = z.strictObject({
+  blob: z.int().nonnegative().describe("Its place among the result's blobs."),
+});
+export const Output = z.union([OutputInline, OutputBeside]);
 export type Output = z.infer<typeof Output>;
 
 /** @throws {EngineError} If the arguments are not JSON, or the artifact cannot be written. */
@@ -41,7 +42,7 @@ function jsonOf(args: unknown, { op, group }: { op: string; group: string }): st
       `Cannot run '${op}' on ${group} because its arguments cannot be written as JSON: ${
         (cause as Error).message
       }. ` +
-        "Fix: give it less at once",
+        "Fix: pass it less at once",
       { op, group },
       { cause },
     );

@@ -36,9 +36,9 @@ import {
 
 export type PolicyTrainerOptions = {
   operator: Operator;
-  /** The worker group, and with it the chain of versions. Left out: the policy's. */
+  /** The worker group, and with it the chain of versions. Absent: the policy's. */
   group?: string;
-  /** The block of the configuration that its numerics are in. */
+  /** The block of the configuration with its numerics. */
   block?: TrainerBlock;
   /** The head of its model, if it is not a vocabulary. */
   head?: ModelHead;
@@ -46,9 +46,9 @@ export type PolicyTrainerOptions = {
   clock: Clock;
   /** The numerics that the ready group reports. */
   numerics: (microBatchTokensMax: number) => Promise<Numerics>;
-  /** What earlier engines recorded of versions, checkpoints and replans, in order. */
+  /** What earlier engines recorded about versions, checkpoints and replans, in order. */
   recorded: RecordedRow[];
-  /** Where checkpoints go that no stage asked for. */
+  /** Where checkpoints go that no stage requested. */
   checkpoints_dir: string;
   /** recovery.allow_replan. */
   allow_replan?: boolean;
@@ -75,9 +75,9 @@ type Training = {
 export type PublishTarget = { dir: string; form: "merged" | "adapter" };
 
 /**
- * A trainer as stages see it, the policy's or the value model's. Every operation names the version
- * that it needs, and `Materialiser` loads it first if necessary. If the device has no room for a
- * micro-batch, half of it is tried and recorded.
+ * A trainer from the point of view of stages: the policy's or the value model's. Every operation
+ * names the version that it needs, and `Materialiser` loads it first if necessary. If the device
+ * has no room for a micro-batch, half its size is tried and recorded.
  */
 export class PolicyTrainer {
   readonly #options: PolicyTrainerOptions;
@@ -261,7 +261,7 @@ export class PolicyTrainer {
     const { dir, form } = typeof target === "string" ? { dir: target, form: null } : target;
     const args = { version: policy.version, dir, form };
     for (const { from, to } of await makeRoomFor(dir)) {
-      caller.emit?.({ log: `${from} is a file where a directory goes. It was set aside as ${to}` });
+      caller.emit?.({ log: `${from} is a file, not a directory. It was set aside as ${to}` });
     }
     const { answers: [publication] } = await this.#resident(
       policy.version,

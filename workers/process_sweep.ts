@@ -73,8 +73,8 @@ export async function homeNonce(
 }
 
 /**
- * The home that all directories in it with an owner belong to; null if they do not agree, or there
- * are none.
+ * The home that all directories in it with an owner belong to; null if they disagree, or there are
+ * none.
  */
 function rememberedHome(home: string): string | null {
   const folders = RUN_FOLDERS.filter((folder) => isOwnFolder(home, folder)).map((folder) =>
@@ -107,7 +107,7 @@ function unlessMissing(error: unknown): undefined {
 export function processStart(pid: number): string | null {
   try {
     const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
-    // From field 3 on; the name may hold anything.
+    // From field 3 on, because the name may contain anything.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? null : fields[19] ?? null;
   } catch {
@@ -129,7 +129,7 @@ export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
 }
 
 /**
- * Kills with SIGKILL every carrier that `doomed` names, until none is left or the time is over.
+ * Kills every carrier that `doomed` names with SIGKILL, until none is left or the time is over.
  * Returns how many were found.
  */
 export async function sweep(
@@ -168,7 +168,7 @@ export async function endWorkersOf(
 /**
  * What a start of `own.run` may end: everything that earlier engines of this run left except
  * `adopted`, and processes of this home's other runs that have neither engine nor agent. An agent
- * without an engine ends by itself after its grace.
+ * without an engine ends by itself after its grace period.
  */
 export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: Nonce) => boolean {
   const kept = new Set(adopted.map(nonceText));
@@ -192,7 +192,7 @@ export function agents(): FoundAgent[] {
   });
 }
 
-/** The name that an agent's process was started with; null if it is no agent. */
+/** The name with which an agent's process was started; null if it is not an agent. */
 function agentOf(pid: number): string | null {
   const argv = readProc(`/proc/${pid}/cmdline`)?.split("\0") ?? [];
   if (argv[argv.indexOf("-m") + 1] !== AGENT_MODULE) return null;
@@ -204,7 +204,9 @@ export function sameNonce(own: Nonce): (nonce: Nonce) => boolean {
   return (other) => nonceText(other) === nonceText(own);
 }
 
-/** Sends a signal. It is fine if the process is gone. A negative id names a process group. */
+/**
+ * Sends a signal. It is not an error if the process is gone. A negative id names a process group.
+ */
 export function kill(pid: number, signal: "SIGKILL" | "SIGTERM"): void {
   try {
     process.kill(pid, signal);

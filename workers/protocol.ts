@@ -4,7 +4,8 @@ import { Arguments, Output } from "./payload.ts";
 /**
  * The messages between the engine's hub and a host's agent, declared once. The Python side checks
  * them with the JSON Schema made from this file
- * (`workers/python/holdfast_worker/protocol.schema.json`).
+ * (`workers/python/holdfast_worker/protocol.schema.json`), and holds them as the dataclasses made
+ * from it (`wire_frames.py` beside it).
  *
  * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`. Sizes: `LIMITS`.
  * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect
@@ -19,17 +20,20 @@ const id = z.string().min(1).max(200);
 const reliable = { seq: z.int().positive() };
 const json = z.unknown();
 
+/** What a rank does, as its agent sees it. */
+export const RankStateName = z.enum(["starting", "ready", "busy", "exited"]);
+
 const /** @internal */ rankStateSchema = z.strictObject({
   rank: z.int().nonnegative(),
   pid: z.int(),
   process_start: z.string().describe(
     "Start time from /proc: distinguishes two processes with the same pid.",
   ),
-  state: z.enum(["starting", "ready", "busy", "exited"]),
+  state: RankStateName,
   exit_code: z.int().nullable().default(null),
   signal: z.string().nullable().default(null),
   process_state: z.string().nullable().default(null).describe(
-    "As the kernel sees it: running, sleeping, stopped, waiting for the disk, ...; null: it " +
+    "Its state in the kernel: running, sleeping, stopped, waiting for the disk, ...; null: it " +
       "has ended.",
   ),
 });
@@ -38,10 +42,13 @@ export type RankState = z.infer<typeof rankStateSchema>;
 /** Schema of {@linkcode RankState}. */
 export const RankState: typeof rankStateSchema = rankStateSchema;
 
+/** Where a generation of a group is in its life. */
+export const GroupStateName = z.enum(["starting", "ready", "failed", "stopped"]);
+
 const /** @internal */ groupStateSchema = z.strictObject({
   group: id,
   generation: z.int().positive(),
-  state: z.enum(["starting", "ready", "failed", "stopped"]),
+  state: GroupStateName,
   ranks: z.array(RankState),
 });
 /** A worker group and its ranks, as its agent reports them. */
@@ -56,14 +63,14 @@ export const GroupState: typeof groupStateSchema = groupStateSchema;
 export const HeldGroup = z.strictObject({
   ...GroupState.shape,
   role: z.string(),
-  spec_hash: z.string().describe("As the engine that started it gave it."),
+  spec_hash: z.string().describe("The name that the engine gave it."),
   info: z.record(z.string(), json).describe("What rank 0 reported when ready."),
 });
 export type HeldGroup = z.infer<typeof HeldGroup>;
 
 /**
- * A task that runs on a host, or whose answer is kept there. Tasks of one group are in the order
- * they were given.
+ * A task that runs on a host, or whose answer is kept there. Tasks of one group are in the order in
+ * which they were sent.
  */
 export const HeldTask = z.strictObject({
   task: id,
@@ -73,26 +80,32 @@ export const HeldTask = z.strictObject({
   attempt: z.int(),
   epoch: z.int(),
   op: z.string(),
-  args_hash: z.string().describe("As the engine that gave it made it."),
+  args_hash: z.string().describe("The key that the engine gave it."),
   cancelled: z.boolean(),
   state: z.enum(["running", "finished"]),
 });
 export type HeldTask = z.infer<typeof HeldTask>;
 
+/** What a rank or its agent can be sure of. */
+export const FailureCause = z.enum([
+  "exit",
+  "signal",
+  "import_error",
+  "out_of_memory",
+  "user_code",
+  "bad_data",
+  "cancelled",
+  "disk_full",
+  "timeout",
+  "other",
+]);
+
 const /** @internal */ failureReportSchema = z.strictObject({
   rank: z.int().nonnegative(),
-  cause: z.enum([
-    "exit",
-    "signal",
-    "import_error",
-    "out_of_memory",
-    "user_code",
-    "bad_data",
-    "cancelled",
-    "disk_full",
-    "timeout",
-    "other",
-  ]).describe("What the rank or its agent is sure of; the engine infers the rest from the texts."),
+  cause: FailureCause.describe(
+    "The kind, if the rank or its agent knows it; the engine infers the others from " +
+      "the texts.",
+  ),
   exception: z.string().nullable(),
   message: z.string(),
   traceback: z.string().nullable(),
@@ -115,6 +128,9 @@ const /** @internal */ failureReportSchema = z.strictObject({
 export type FailureReport = z.infer<typeof failureReportSchema>;
 /** Schema of {@linkcode FailureReport}. */
 export const FailureReport: typeof failureReportSchema = failureReportSchema;
+
+/** One of a result's blobs. */
+export const BlobRef = z.strictObject({ sha256: z.string(), bytes: z.int() });
 
 /** Agent to engine. */
 export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
@@ -150,7 +166,7 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     generation: z.int().positive(),
     address: z.string(),
     port: z.int().positive(),
-  }).describe("Where the ranks of a group meet, for those on other hosts than rank 0."),
+  }).describe("Where the ranks of a group meet, for ranks on hosts without rank 0."),
   z.strictObject({ type: z.literal("log"), group: id, rank: z.int(), line: z.string() }),
   z.strictObject({ type: z.literal("heartbeat"), groups: z.array(GroupState) }),
   z.strictObject({ type: z.literal("leaving"), grace_ms: z.int().nonnegative() }).describe(
@@ -166,7 +182,7 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     ...reliable,
     task: id,
     outputs: z.array(Output).describe("One per rank, in rank order."),
-    blobs: z.array(z.strictObject({ sha256: z.string(), bytes: z.int() })).describe(
+    blobs: z.array(BlobRef).describe(
       "Rank 0's, then those of outputs; sent as binary frames before.",
     ),
   }),
@@ -188,6 +204,22 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
 ]);
 export type AgentMessage = z.infer<typeof AgentMessage>;
 
+/** What an engine that connects wants of a task that the agent's hello named. */
+export const TaskVerdict = z.strictObject({
+  task: id,
+  verdict: z.enum(["go_on", "deliver", "keep", "drop"]),
+});
+
+/** Where rank 0 of a group listens. */
+export const Rendezvous = z.strictObject({ address: z.string(), port: z.int().positive() });
+
+/** The ranks of a group that one host has, in a row. */
+export const GroupPart = z.strictObject({
+  first: z.int().nonnegative(),
+  ranks: z.int().positive(),
+  rendezvous: Rendezvous.nullable().describe("null: rank 0 is here, and the agent says where."),
+});
+
 /** Engine to agent. */
 const fromEngine = { epoch: z.int().positive() };
 export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
@@ -201,13 +233,11 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
       "After this long without an engine the agent kills its ranks and ends.",
     ),
     preempt_grace_ms: z.int().nonnegative().describe(
-      "From the agent's SIGTERM to its end, unless its environment sets a different time.",
+      "Time from the agent's SIGTERM to its end, unless its environment sets a different one.",
     ),
     received_seq: z.int().nonnegative(),
     verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
-    tasks: z.array(
-      z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) }),
-    ).describe(
+    tasks: z.array(TaskVerdict).describe(
       "go_on: it runs. deliver: send its answer. keep: the answer arrived, its row is not " +
         "durable yet. drop: nothing needs it.",
     ),
@@ -220,16 +250,13 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     role: z.string(),
     generation: z.int().positive(),
     ranks: z.int().positive().describe("Of the whole group."),
-    part: z.strictObject({
-      first: z.int().nonnegative(),
-      ranks: z.int().positive(),
-      rendezvous: z.strictObject({ address: z.string(), port: z.int().positive() }).nullable()
-        .describe("null: rank 0 is here, and the agent says where."),
-    }).optional().describe("The ranks of this host, in a row; without it all are here."),
+    part: GroupPart.optional().describe(
+      "The consecutive ranks of this host; absent: all ranks are on it.",
+    ),
     python: z.string(),
     module: z.string().describe("Python module with the role's `Worker` class."),
     env: z.record(z.string(), z.string()),
-    spec: json.describe("Resolved configuration, handed to every rank."),
+    spec: json.describe("The resolved configuration, sent to every rank."),
     spec_hash: z.string().describe("Hash of everything that defines the group; repeated in hello."),
     interface: z.string().nullable().describe(
       "The only network interface of the ranks' sockets; null: loopback.",

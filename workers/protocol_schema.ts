@@ -2,7 +2,7 @@ import { z } from "zod";
 import { LIMITS } from "./limits.ts";
 import { AgentMessage, EngineMessage, PROTOCOL_VERSION } from "./protocol.ts";
 
-/** Where the Python side reads what `protocolJsonSchema` makes. */
+/** Where the Python side reads the result of `protocolJsonSchema`. */
 export const PROTOCOL_SCHEMA_URL = new URL(
   "./python/holdfast_worker/protocol.schema.json",
   import.meta.url,
@@ -10,8 +10,8 @@ export const PROTOCOL_SCHEMA_URL = new URL(
 
 /**
  * The protocol as JSON Schema (draft 2020-12), so that both sides check every frame against one
- * declaration. `AgentMessage` describes what an agent may send (fields with a default may be left
- * out), `EngineMessage` what it gets.
+ * declaration. `AgentMessage` describes what an agent may send (fields with a default may be
+ * omitted), `EngineMessage` what it receives.
  */
 export function protocolJsonSchema(): Record<string, unknown> {
   return {

@@ -13,12 +13,12 @@ const NAMES = Array.from(
 );
 const CANDIDATES = ["python3", ...NAMES.map((version) => `python${version}`), "python"];
 
-/** What an interpreter says of itself. */
+/** What an interpreter reports about itself. */
 export type Python = { path: string; version: string };
 
 /**
- * The Python that makes environments: `named` (HOLDFAST_PYTHON), else the first of the usual names
- * whose version fits.
+ * The Python that creates environments: `named` (HOLDFAST_PYTHON), else the first of the usual
+ * names whose version fits.
  * @throws {InvalidInputError} One sentence that says what was found and how to fix it.
  */
 export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promise<Python> {
@@ -32,7 +32,7 @@ export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promi
   }
   const none = named ? `'${named}' does not run` : "none was found on PATH";
   throw new InvalidInputError(
-    `Cannot make a Python environment because Python 3.${PYTHON_MINOR_MIN} to ` +
+    `Cannot create a Python environment because Python 3.${PYTHON_MINOR_MIN} to ` +
       `3.${PYTHON_MINOR_MAX} is needed: ` +
       `${
         found.join(", ") || none
@@ -72,12 +72,12 @@ export async function checkPython(interpreter: string, packages: string[]): Prom
   if (python === null) {
     throw refuse(
       "it does not run",
-      "name another with `python:`, or leave it out for a managed one",
+      "name a different one with `python:`, or leave it out for a managed environment",
     );
   }
   if (minorOf(python.version) < PYTHON_MINOR_MIN) {
     throw refuse(
-      `Python 3.${PYTHON_MINOR_MIN} or newer is needed: it is ${python.version}`,
+      `Python 3.${PYTHON_MINOR_MIN} or newer is required: it is ${python.version}`,
       "name a newer one",
     );
   }
@@ -89,5 +89,5 @@ export async function checkPython(interpreter: string, packages: string[]): Prom
   const what = outcome.success
     ? `it lacks ${missing.split(" ").join(", ")}`
     : outcome.lines.at(-1) ?? "it does not run";
-  throw refuse(what, "install that there, or leave `python` out for a managed environment");
+  throw refuse(what, "install them there, or leave `python` out for a managed environment");
 }

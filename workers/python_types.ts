@@ -2,13 +2,14 @@ import { z } from "zod";
 import { type AnyRole, NotResident, type Operations } from "./roles/role.ts";
 import { ROLES } from "./roles/table.ts";
 
-/** Where Python reads what `pythonTypesTexts` makes. */
+/** Where Python reads the result of `pythonTypesTexts`. */
 export const PYTHON_TYPES_URLS = {
   types: new URL("./python/holdfast_worker/wire_types.py", import.meta.url),
   answers: new URL("./python/holdfast_worker/wire_answers.py", import.meta.url),
 };
 
-const pascal = (text: string) =>
+/** `start_group` is `StartGroup`. */
+export const pascal = (text: string) =>
   text.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
 
 /** `train` of the trainer is `TrainerTrain`, its specification `TrainerSpec`. */
@@ -22,7 +23,8 @@ function wholesOf({ name, spec, operations }: AnyRole): [string, z.ZodObject][] 
   return [[`${pascal(name)}Spec`, spec], ...args];
 }
 
-const HEAD = `"""What the engine sends: specs of groups and arguments of operations.
+const HEAD =
+  `"""What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
 Generated from \`workers/\` by \`deno task schema\`.
 They are whole: no field has a default here. Fields that are missing, unknown or of another type
@@ -32,8 +34,9 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.wire import Whole
 `;
 
@@ -75,19 +78,29 @@ export function pythonTypesTexts(
       [name, schema],
     ) => [name, typedDict(name, schema as z.ZodObject, parts)]),
   );
-  const sent = namedIn(wholes, objects);
+  const reads = roles.flatMap((role) =>
+    Object.entries(role.reads).map(([name, schema]) =>
+      `${name} = ${pythonType(schema, { where: name, parts })}\n`
+    )
+  );
+  const sent = namedIn([...wholes, ...reads], objects);
   const refusals = roles.some(refuses) ? ["NotResident"] : [];
   const answered = namedIn([...answers, ...refusals], objects);
   const own = [...answered].filter((name) => !sent.has(name)).map((name) => objects.get(name)!);
   const shared = [...sent].filter((name) => [...own, ...answers].some((text) => names(text, name)));
   return {
-    types: [`${HEAD}\n${tables(roles)}`, ...[...sent].map((name) => objects.get(name)!), ...wholes]
+    types: [
+      `${HEAD}\n${tables(roles)}`,
+      ...[...sent].map((name) => objects.get(name)!),
+      ...wholes,
+      ...reads,
+    ]
       .join("\n\n"),
     answers: [ANSWERS_HEAD + imports(shared.toSorted()), ...own, ...answers].join("\n\n"),
   };
 }
 
-/** Whether an operation of the role names a version, which a worker may not hold. */
+/** Whether an operation of the role names a version, which a worker may lack. */
 const refuses = ({ operations }: AnyRole): boolean =>
   Object.values(operations as Operations).some(({ output }) =>
     output instanceof z.ZodUnion &&
@@ -96,7 +109,7 @@ const refuses = ({ operations }: AnyRole): boolean =>
 
 const names = (text: string, name: string) => new RegExp(`\\b${name}\\b`).test(text);
 
-/** The objects that these texts name, and those that they name, in the order of `objects`. */
+/** The objects that these texts name, directly or through others, in the order of `objects`. */
 function namedIn(texts: string[], objects: Map<string, string>): Set<string> {
   const found = new Map<string, string>();
   for (let before = -1; before < found.size;) {
@@ -130,10 +143,11 @@ function tables(roles: readonly AnyRole[]): string {
   return `ROLES = (${names}${roles.length === 1 ? "," : ""})\nPHASES = {\n${phases.join("")}}\n`;
 }
 
-/** Objects inside of arguments and specs: typed dictionaries, as they come off the line. */
+/** Objects inside arguments and specs: typed dictionaries, as received. */
 type Parts = Record<string, z.ZodType>;
 
-function typedDict(name: string, schema: z.ZodObject, parts: Parts): string {
+/** A class whose values are the objects themselves, as they come off the line. */
+export function typedDict(name: string, schema: z.ZodObject, parts: Parts): string {
   const fields = Object.entries(schema.shape).map(([field, of]) => {
     const type = pythonType(of as z.ZodType, { where: `${name}.${field}`, parts });
     return `    ${field}: ${of instanceof z.ZodOptional ? `NotRequired[${type}]` : type}\n`;
@@ -151,7 +165,7 @@ function dataclass(name: string, schema: z.ZodObject, parts: Parts): string {
 /** `from` is a keyword in Python. */
 const nameOf = (field: string) => field === "from" ? "from_" : field;
 
-/** How Python spells a schema. @throws {TypeError} At an object that `parts` does not name. */
+/** How Python spells a schema. @throws {TypeError} For an object that `parts` does not name. */
 export function pythonType(schema: z.ZodType, place: { where: string; parts: Parts }): string {
   const { where, parts } = place;
   const named = Object.entries(parts).find(([, part]) => isOf(schema, part));
@@ -189,7 +203,7 @@ export function pythonType(schema: z.ZodType, place: { where: string; parts: Par
     return spelled.toSorted((a, b) => Number(a === "None") - Number(b === "None")).join(" | ");
   }
   if (schema instanceof z.ZodNull) return "None";
-  if (schema instanceof z.ZodUnknown) return "Any";
+  if (schema instanceof z.ZodUnknown) return "JsonValue";
   if (schema instanceof z.ZodObject) {
     throw new TypeError(
       `Cannot write ${where} in Python: give its object a name in the parts of its role`,
@@ -198,16 +212,14 @@ export function pythonType(schema: z.ZodType, place: { where: string; parts: Par
   throw new TypeError(`Cannot write ${where} in Python: its schema is of type ${schema.def.type}`);
 }
 
-/** Those of unions within it, too. */
+/** Including those of unions within it. */
 function optionsOf(union: z.ZodUnion): z.ZodType[] {
   return union.options.flatMap((one) =>
     one instanceof z.ZodUnion ? optionsOf(one) : [one as z.ZodType]
   );
 }
 
-/**
- * A description or a registration makes a copy of a schema that remembers the one it was made of.
- */
+/** A description or a registration copies a schema; the copy remembers its original. */
 function isOf(schema: z.ZodType, part: z.ZodType): boolean {
   for (let one: z.core.$ZodType | undefined = schema; one; one = one._zod.parent) {
     if (one === part) return true;

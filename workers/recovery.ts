@@ -17,9 +17,9 @@ const /** @internal */ recoverySchema = z.strictObject({
   version: z.string().nullable().describe("The restored version."),
   group: z.string().optional().describe("The group of the version; absent: the policy's."),
   batches_redone: z.int().nonnegative(),
-  seconds: z.number().nonnegative().describe("From the loss to the next useful work."),
+  seconds: z.number().nonnegative().describe("Seconds from the loss to the next useful work."),
   observed: z.string().optional().describe(
-    "The sign that identified the failure: a row of docs/failures.md.",
+    "The sign that identified the failure, listed in docs/failures.md.",
   ),
   evidence: z.string().optional().describe(
     "Where the logs, stacks and NCCL's records of the lost generation are.",

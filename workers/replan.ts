@@ -5,8 +5,7 @@ import { TrainerConfig } from "./trainer_config.ts";
 import { ValueModelConfig } from "./value_model_config.ts";
 
 /**
- * The block of the configuration that a trainer's numerics are in: the policy's, or the value
- * model's.
+ * The block of the configuration with a trainer's numerics: the policy's or the value model's.
  * @internal
  */
 export type TrainerBlock = "trainer" | "value_model";
@@ -29,7 +28,7 @@ export const /** @internal */ REPLAN_FIELDS: readonly ReplanField[] = Object.ent
 
 const /** @internal */ replanSchema = z.strictObject({
   round: z.int().nullable().describe(
-    "The round it happened in; null: at a resume, before any round.",
+    "The round in which it happened; null: at a resume, before any round.",
   ),
   cause: z.string().describe("out_of_memory; asked: requested at a resume."),
   field: z.enum(REPLAN_FIELDS),
@@ -44,7 +43,7 @@ export type Replan = z.infer<typeof replanSchema>;
 /** Schema of {@linkcode Replan}. */
 export const Replan: typeof replanSchema = replanSchema;
 
-/** What a person asked for at a resume. */
+/** What a person requested at a resume. */
 export type AskedReplan = Partial<Record<ReplanField, unknown>>;
 
 /** A trainer's block after these replans. */
@@ -61,7 +60,7 @@ export function replanned<T extends object>(
 }
 
 /**
- * The rows for the requested changes. A value that is already set gives none.
+ * The rows for the requested changes. A value that is already set adds none.
  * @throws {InvalidInputError} For a value that the trainer cannot have.
  */
 export function askedReplans(
@@ -95,7 +94,7 @@ export function askedReplans(
   );
 }
 
-/** Tokens that a micro-batch may hold: the configured number, or the one of the last replan. */
+/** Maximum tokens of a micro-batch: the configured number, or that of the last replan. */
 export function microBatchTokensMax(
   configured: number,
   replans: readonly Replan[],
@@ -105,7 +104,7 @@ export function microBatchTokensMax(
   return (last?.to as number | undefined) ?? configured;
 }
 
-/** The round of a key: 3 of `round/3/train_policy`; null outside of any. */
+/** The round of a key: 3 for `round/3/train_policy`; null outside of rounds. */
 export function roundOf(key: string): number | null {
   const found = key.split("/").findLast((part) => /^\d+$/.test(part));
   return found === undefined ? null : Number(found);

@@ -13,8 +13,8 @@ import type { AnyRole, NotResident } from "./roles/role.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
 /**
- * The workers of a role as stages see them. Any of them takes the next operation. A worker that
- * lacks what the operation needs is rebuilt first, as the role declares.
+ * The workers of a role from the point of view of stages. Any of them takes the next operation. A
+ * worker that lacks what the operation needs is rebuilt first, as the role declares.
  *
  * @example
  * ```ts
@@ -27,7 +27,7 @@ export class RoleWorkers<R extends AnyRole> {
   /** Open operations of each worker, and the end of the last one. */
   readonly #workers: Map<Operator, { given: number; tail: Promise<void> }>;
 
-  /** For these groups of the role. */
+  /** Uses these groups of the role. */
   constructor(role: R, operators: readonly Operator[]) {
     this.#role = role;
     this.#workers = new Map(
@@ -64,7 +64,7 @@ export class RoleWorkers<R extends AnyRole> {
     return answered;
   }
 
-  /** Asks again, once, after a worker that refused was rebuilt. */
+  /** Retries once after the worker that refused was rebuilt. */
   async #resident<Op extends OperationOf<R>>(
     operator: Operator,
     [op, args]: [Op, ArgumentsOf<R, Op>],
@@ -102,7 +102,7 @@ export class RoleWorkers<R extends AnyRole> {
     return await turn;
   }
 
-  /** The worker that has this from an earlier engine. */
+  /** The worker that has this work from an earlier engine. */
   async #holder(op: string, args: unknown, caller: Caller): Promise<Operator | null> {
     const all = [...this.#workers.keys()];
     const held = await Promise.all(
@@ -116,8 +116,8 @@ export class RoleWorkers<R extends AnyRole> {
     if (least) return least[0];
     const { name } = this.#role;
     throw new InvalidInputError(
-      `Cannot ask a ${name} because the run has none. Fix: give the configuration a block ` +
-        `'${name}' that plans a group`,
+      `Cannot ask a ${name} because the run has none. ` +
+        `Fix: add a block '${name}' that plans a group to the configuration`,
       { role: name },
     );
   }

@@ -72,7 +72,8 @@ export async function fitting<T>(
       await caller.record("note/replan", caller.key, replan);
       replans.push(replan);
       caller.emit?.({
-        log: `no room on the device: ${replan.field} is ${replan.to} from here on, it was ${from}`,
+        log: `no room on the device: ${replan.field} is ${replan.to} from here on, previously ` +
+          `${from}`,
       });
     }
   }
@@ -98,7 +99,7 @@ function smallerCut({ error, cut }: NoRoom, { from, key, allowed, block }: Now):
   };
   if (to >= largest) {
     throw stop(
-      `one sequence of ${largest} tokens does not fit, and none is cut. Use ` +
+      `one sequence of ${largest} tokens does not fit, and sequences are never truncated. Use ` +
         `${block}.gradient_checkpointing, ` +
         "engine deepspeed with a higher zero and more ranks, or shorter sequences " +
         "(sampler.tokens_max)",
@@ -108,8 +109,8 @@ function smallerCut({ error, cut }: NoRoom, { from, key, allowed, block }: Now):
     const run = String(error.facts.run ?? "RUN");
     throw stop(
       `${block}.micro_batch_tokens_max is ${from} and recovery.allow_replan is false. ` +
-        "Smaller ones give the same gradient to " +
-        `rounding:\n  next: deno task rl resume ${run} ${block}.micro_batch_tokens_max=${to}`,
+        "Smaller micro-batches give the same gradient up to rounding:" +
+        `\n  next: deno task rl resume ${run} ${block}.micro_batch_tokens_max=${to}`,
     );
   }
   return {

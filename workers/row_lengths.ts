@@ -9,7 +9,7 @@ export type RowLength = { prompt: number; sequence: number };
 /**
  * Reads the lengths that a trainer sends for `rows` rows: two little-endian int32 each.
  *
- * @throws {InfrastructureError} If the blob has another size.
+ * @throws {InfrastructureError} If the blob has a different size.
  */
 export function rowLengths(blob: Uint8Array, rows: number): RowLength[] {
   if (blob.length !== rows * 8) {

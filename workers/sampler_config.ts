@@ -7,7 +7,7 @@ export const SamplerProcess = z.strictObject({
     "The engine that generates.",
   ),
   dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
-    "Type of the weights and activations.",
+    "Data type of the weights and activations.",
   ),
   threads: z.int().positive().default(1).describe("CPU threads of each sampler.").register(
     setting,
@@ -24,7 +24,7 @@ export const SamplerProcess = z.strictObject({
       "finds free on a dedicated GPU.",
   ).register(setting, { unit: "GiB", resume: "workers" }),
   vllm: z.record(z.string(), z.unknown()).default({}).describe(
-    "Further engine arguments of vLLM, by its own names (gpu_memory_utilization, " +
+    "Further engine arguments of vLLM, by their vLLM names (gpu_memory_utilization, " +
       "enforce_eager, ...).",
   ),
 });

@@ -158,7 +158,7 @@ export class Span implements GroupLine {
     this.#endRanks((part) => part.host !== host);
   }
 
-  /** What a host's agent says of the group. */
+  /** What a host's agent reports about the group. */
   receive(host: string, message: AgentMessage): void {
     if (this.#isWhole) return this.#options.onMessage(message);
     switch (message.type) {
@@ -174,7 +174,7 @@ export class Span implements GroupLine {
     }
   }
 
-  /** The ranks of a host as its last heartbeat says. */
+  /** The ranks of a host according to its last heartbeat. */
   refresh(host: string, state: GroupState): void {
     if (this.#isWhole) return this.#options.onRanks(state);
     if (state.generation !== this.#generation) return;
@@ -231,7 +231,7 @@ export class Span implements GroupLine {
   }
 
   #closeWindow(): void {
-    this.#window?.abort(new Error("the last words are heard"));
+    this.#window?.abort(new Error("the last messages have arrived"));
     this.#window = null;
   }
 

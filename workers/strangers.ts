@@ -6,7 +6,7 @@ import type { Clock } from "../engine/mod.ts";
  * does not.
  */
 export const STRANGERS_MAX = 64;
-/** For the bytes of one request. */
+/** Limit for the bytes of one request. */
 export const STRANGER_MS = 5_000;
 
 /** Sockets that have not shown the run's token yet. There are few at a time, none for long. */

@@ -48,7 +48,7 @@ export async function watchAgent(link: AgentLink, options: WatchOptions): Promis
   try {
     return await Promise.race([exited, broken, ended, silence(link, { ...options, signal })]);
   } finally {
-    stop.abort(new Error("the watch is over"));
+    stop.abort(new Error("supervision has ended"));
   }
 }
 

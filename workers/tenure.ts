@@ -16,8 +16,7 @@ type TenureOptions = {
   /** The processes belong to another engine, or may. */
   onLeave: (error: EngineError) => void;
   /**
-   * After `onLeave`, if another engine has the run for certain. `epoch`: its epoch, if that is
-   * known.
+   * After `onLeave`, if another engine certainly has the run. `epoch`: its epoch, if that is known.
    */
   onFenced: (epoch: number | null) => void;
 };
@@ -110,7 +109,7 @@ export class Tenure {
 
 function unknownOwner(run: string, cause: unknown): InfrastructureError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  const text = `Cannot continue with the workers of run '${run}' because the store does not say ` +
-    `whether this engine still owns it: ${why}`;
+  const text = `Cannot continue with the workers of run '${run}' because the store does not ` +
+    `answer whether this engine still owns it: ${why}`;
   return new InfrastructureError(text, { run }, { cause });
 }

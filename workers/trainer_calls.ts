@@ -15,7 +15,7 @@ export type TrainerRole = typeof trainerRole;
 /** @internal */
 export type TrainerOperation = OperationOf<TrainerRole>;
 
-/** The operations of one trainer group, and whose chain of versions its rows belong to. */
+/** The operations of one trainer group, and the chain of versions to which its rows belong. */
 export class TrainerCalls {
   readonly #operator: Operator;
   readonly #group: string | undefined;
@@ -26,7 +26,7 @@ export class TrainerCalls {
     this.#group = group;
   }
 
-  /** What a row says of its chain. Nothing for the policy's. */
+  /** The mark of a row's chain. None for the policy's. */
   get mark(): { group?: string } {
     return this.#group === undefined ? {} : { group: this.#group };
   }

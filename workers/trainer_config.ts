@@ -34,7 +34,7 @@ export const Lora = z.strictObject({
 });
 type Lora = z.infer<typeof Lora>;
 
-/** What is in host memory while the GPU does not need it. */
+/** What is kept in host memory while the GPU does not need it. */
 export const Offload = z.strictObject({
   optimizer: z.boolean().default(false).describe(
     "Keep float32 weights and AdamW's moments on the CPU and run the step there; ZeRO 1 to 3.",
@@ -54,10 +54,10 @@ export const TrainerProcess = z.strictObject({
       "gradients, 3: also weights).",
   ).register(setting, { numerics: true, fork: REBUILT }),
   dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
-    "Type of the weights and activations.",
+    "Data type of the weights and activations.",
   ).register(setting, { numerics: true, fork: REBUILT }),
   logits_chunk_tokens: z.int().positive().nullable().default(4096).describe(
-    "Trained tokens whose logits are in memory at once; more are computed in chunks, and " +
+    "Trained tokens whose logits are in memory at once; more tokens are computed in chunks, and " +
       "again in the backward pass. null: no chunks.",
   ).register(setting, { unit: "tokens", numerics: true }),
   packing: z.boolean().default(false).describe(

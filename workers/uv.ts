@@ -13,7 +13,7 @@ const LOCK = new URL("./python/requirements/uv.txt", import.meta.url);
 const DEFAULTS = {
   UV_SYSTEM_CERTS: "true",
   UV_PYTHON_DOWNLOADS: "never",
-  // As pip looks: from whichever index it comes, each file is checked against its hash.
+  // Searches like pip: each file is checked against its hash, whichever index it comes from.
   UV_INDEX_STRATEGY: "unsafe-best-match",
 };
 
@@ -23,7 +23,7 @@ const HASHED_BUILDS = ["--preview-features", "build-dependency-hashes", "--requi
 /** Locked requirements, and where uv looks for them besides the user's package index. */
 export type Locked = { file: URL; args?: string[] };
 
-/** The uv that makes a home's environments. It looks where the user's pip would. */
+/** The uv that creates a home's environments. It searches where the user's pip would. */
 export class Uv {
   readonly #binary: string;
   readonly #settings: UvSettings;
@@ -41,7 +41,7 @@ export class Uv {
     const place = placeOf(home, { name: "uv", text: await Deno.readTextFile(LOCK) });
     const steps = making.of(place);
     const own = await madeOnce(place, {
-      onWait: () => steps.say("waiting for another process that makes it"),
+      onWait: () => steps.say("waiting for another process that is creating it"),
       make: async () => {
         steps.say("installing uv, which makes the others");
         await steps.must("`python -m venv`", [python.path, "-m", "venv", place.path]);
@@ -66,7 +66,7 @@ export class Uv {
         });
       },
     });
-    // The requirements say which PyTorch it is.
+    // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
     const { env, args } = asUvSettings(await pipSettings(own), environment);
     // On the environments' disk: files are linked, not copied.
@@ -77,7 +77,7 @@ export class Uv {
     });
   }
 
-  /** Whether these requirements can be had. */
+  /** Whether these requirements are available. */
   finds(
     python: string,
     { locked, making }: { locked: Locked; making: Making },

@@ -2,13 +2,13 @@ import { z } from "zod";
 import { Optimizer, saidOf, setting } from "../data/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
-/** A setting of `trainer:` that the value model may have otherwise. */
+/** A setting of `trainer:` that may differ for the value model. */
 function own<Type extends z.ZodType>(
   name: string,
   field: z.ZodDefault<Type>,
 ): z.ZodDefault<z.ZodNullable<Type>> {
   const owned = z.nullable(field.unwrap()).default(null as never).describe(
-    `As trainer.${name}, for the value model; null: the trainer's.`,
+    `Like trainer.${name}, for the value model; null: the trainer's value.`,
   );
   setting.add(owned, saidOf(field));
   return owned;
@@ -25,7 +25,7 @@ const {
   device,
 } = TrainerConfig.shape;
 
-/** The `value_model:` block: a second trainer, read where the algorithm has a value loss. */
+/** The `value_model:` block: a second trainer, read if the algorithm has a value loss. */
 export const ValueModelConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
     "A model directory to start from: a language model, or a trained value model. null: the " +

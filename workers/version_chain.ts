@@ -13,7 +13,7 @@ import { Checkpoint } from "./model_files.ts";
 import { StepRecord } from "./roles/trainer.ts";
 import { Replan } from "./replan.ts";
 
-/** Whose chain a row is of. Absent: the policy's, which the group `trainer` has. */
+/** The chain of a row. Absent: the policy's, trained by the group `trainer`. */
 const OfGroup = z.string().optional();
 
 const /** @internal */ versionNoteSchema = z.strictObject({
@@ -24,7 +24,8 @@ const /** @internal */ versionNoteSchema = z.strictObject({
   steps: z.array(StepRecord),
 });
 /**
- * A version the chain can be rebuilt from: its record, and for a trained one what each step gave.
+ * A version from which the chain can be rebuilt: its record and, if trained, the result of each
+ * step.
  */
 export type VersionNote = z.infer<typeof versionNoteSchema>;
 /** Schema of {@linkcode VersionNote}. */
@@ -40,15 +41,15 @@ const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
     "The value of checkpoints.keep_best's metric; null: none configured, or none reported.",
   ),
 });
-/** A `note/checkpoint` row, and what says how long it is kept. */
+/** A `note/checkpoint` row, and the facts that decide how long it is kept. */
 export type CheckpointNote = z.infer<typeof checkpointNoteSchema>;
 /** Schema of {@linkcode CheckpointNote}. */
 export const CheckpointNote: typeof checkpointNoteSchema = checkpointNoteSchema;
 
 type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
-/** A recorded batch that is done again. */
+/** A recorded batch that is redone. */
 export type RedoStep = { id: string; record: TrainedRecord; note: VersionNote };
-/** How a version is brought back: a checkpoint or the base (null), and the batches after it. */
+/** How a version is restored: a checkpoint or the base (null), and the batches after it. */
 export type Route = {
   start: {
     id: string;
@@ -105,8 +106,8 @@ export function ofGroup(rows: readonly RecordedRow[], group: string | undefined)
 }
 
 /**
- * What is recorded of versions, checkpoints and replans: everything that a version can be rebuilt
- * from.
+ * What is recorded about versions, checkpoints and replans: everything from which a version can be
+ * rebuilt.
  */
 export class VersionChain {
   readonly replans: Replan[] = [];
@@ -212,7 +213,7 @@ export class VersionChain {
   }
 
   /**
-   * Checks the artifacts that a step is redone from, and those that they refer to.
+   * Checks the artifacts needed to redo a step, and those that they refer to.
    * @throws {LostRecordError} If one is missing or damaged, naming it.
    */
   async checkArtifacts({ record, note }: RedoStep): Promise<void> {

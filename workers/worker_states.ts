@@ -12,7 +12,7 @@ const /** @internal */ workerStateSchema = z.strictObject({
   pid: z.int().nullable(),
   state: z.string(),
 });
-/** What `show` says of one rank, or of a group that has none. */
+/** What `show` says about one rank, or about a group without ranks. */
 export type WorkerState = z.infer<typeof workerStateSchema>;
 /** Schema of {@linkcode WorkerState}. */
 export const WorkerState: typeof workerStateSchema = workerStateSchema;

@@ -87,7 +87,7 @@ export type WorkersOptions = {
   onEvent?: (event: WorkersEvent) => void;
   /** Fault tests count hub frames by this. */
   onFrame?: (phase: Phase) => void;
-  /** A host is being reclaimed: saves the state of its ranks that must be saved. */
+  /** A host is being reclaimed: saves the state of its ranks. */
   onLeaving?: () => Promise<void>;
   /** Instead of a WebSocket server: for simulations. */
   door?: HubDoor;
@@ -198,7 +198,7 @@ export class Workers {
   group(spec: GroupSpec): WorkerGroup {
     if (this.#groups.has(spec.group)) {
       throw new InfrastructureError(
-        `Cannot start group '${spec.group}' because the run has one of that name`,
+        `Cannot start group '${spec.group}' because the run already has a group of that name`,
         {
           ...spec,
         },
@@ -246,7 +246,7 @@ export class Workers {
     }
   }
 
-  /** All groups that were asked for, in any state. */
+  /** All requested groups, in any state. */
   groups(): WorkerGroup[] {
     return [...this.#groups.values()].map(({ group }) => group);
   }

@@ -21,11 +21,10 @@ export type EvaluatedStep = {
 export type Evaluation = { loss: number; metrics: Record<string, number>; values: Float64Array[] };
 
 /**
- * What is held fixed while inputs move, so that differences of the loss are those of what is
- * differentiated.
+ * What is fixed while inputs vary, so that differences of the loss match what is differentiated.
  */
 export type Frozen = {
-  /** Each `detach` has its value of this evaluation. */
+  /** Each `detach` keeps its value from this evaluation. */
   detached: Evaluation;
   /**
    * Per node, per value: the side that it is held to. clamp: -1 its lower bound, 1 its upper bound,
@@ -57,7 +56,7 @@ export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: F
 }
 
 /**
- * Where the unmasked tokens are: owner [n] is the sequence of each, position [n] its place there.
+ * Where the unmasked tokens are: owner [n] is each token's sequence, position [n] its index there.
  */
 type Layout = {
   owner: Int32Array;
@@ -66,7 +65,7 @@ type Layout = {
   size: Record<Kind, number>;
 };
 
-/** The order in which `evaluate` holds the values of a step. */
+/** The order of a step's values in `evaluate`. */
 export function layoutOf({ sequences }: EvaluatedStep): Layout {
   const owner: number[] = [];
   const position: number[] = [];
@@ -117,7 +116,7 @@ const ELEMENTWISE: Record<string, (...x: number[]) => number> = {
   detach: (x) => x!,
 };
 
-/** An operation with sides on one of them: smooth. */
+/** An operation restricted to one of its sides, where it is smooth. */
 const HELD: Record<string, (side: number) => (a: number, b: number) => number> = {
   minimum: (side) => (a, b) => (side < 0 ? a : side > 0 ? b : (a + b) / 2),
   maximum: (side) => (a, b) => (side < 0 ? b : side > 0 ? a : (a + b) / 2),
@@ -170,7 +169,7 @@ function elementwise(node: ExpressionNode): Work {
   return (x) => Math.min(Math.max(x!, lo ?? -Infinity), hi ?? Infinity);
 }
 
-/** The operation of each value, held to its side. */
+/** The operation of each value, restricted to its side. */
 function heldTo(node: ExpressionNode, sides: readonly number[]): (i: number) => Work {
   if (node.op !== "clamp") return (i) => HELD[node.op]!(sides[i]!) as Work;
   const { lo, hi } = node;
@@ -187,7 +186,7 @@ function reader(
   return kind === "step" ? () => value[0]! : (i: number) => value[layout.owner[i]!]!;
 }
 
-/** Sequences without a token, and pairs with one, count nowhere. */
+/** Sequences without a token, and pairs with such a sequence, count nowhere. */
 function stepSum(value: Float64Array, kind: Kind, { length }: Layout): number {
   const counts = (i: number) => {
     if (kind === "sequence") return length[i]! > 0;

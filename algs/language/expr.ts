@@ -17,7 +17,7 @@ export type Operation =
  * is its kind. Operations are named as in torch and have torch's ties and edges.
  */
 export class Expr<K extends Kind = Kind> {
-  /** A node of the loss. Made by the operations; an algorithm never calls it. */
+  /** A node of the loss. Operations create it; an algorithm never does. */
   constructor(
     readonly kind: K,
     readonly operation: Operation,
@@ -65,8 +65,8 @@ export class Expr<K extends Kind = Kind> {
   }
 
   /**
-   * Kept within [lo, hi], gradient 0 outside, passing at the bounds themselves. Infinite bounds are
-   * none.
+   * Kept within [lo, hi], gradient 0 outside, passing at the bounds themselves. An infinite bound
+   * has no effect.
    */
   clamp(lo: number, hi: number): Expr<K> {
     if (!(lo <= hi)) {
@@ -119,12 +119,12 @@ export class Expr<K extends Kind = Kind> {
     throw coerced();
   }
 
-  /** Throws, as does every use as text. */
+  /** Throws, like every use as text. */
   toString(): never {
     throw coerced();
   }
 
-  /** Throws, as does every use as JSON. */
+  /** Throws, like every use as JSON. */
   toJSON(): never {
     throw coerced();
   }
@@ -151,7 +151,7 @@ function binary<K extends Kind, O extends Kind>(
   return elementwise({ op }, [left as unknown as Expr, right as unknown as Expr | number]);
 }
 
-/** An elementwise operation on operands whose kinds meet; numbers become step values. */
+/** An elementwise operation on operands of compatible kinds; numbers become step values. */
 export function elementwise<K extends Kind>(
   operation: Operation,
   operands: readonly (Expr | number)[],

@@ -6,7 +6,7 @@ type Input = {
   readonly live: "policy" | "value" | "score" | null;
 };
 
-/** Every input of a loss but the coefficients. */
+/** Every input of a loss except the coefficients. */
 export const /** @internal */ INPUTS = {
   logp: { kind: "token", live: "policy" },
   entropy: { kind: "token", live: "policy" },

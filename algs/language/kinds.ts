@@ -1,8 +1,8 @@
 import type { Kind } from "../../data/mod.ts";
 
 /**
- * Kinds that combine with `K`: coarser ones broadcast into finer ones, a pair meets only pairs and
- * numbers.
+ * Kinds that combine with `K`: coarser kinds broadcast to finer ones; a pair combines only with
+ * pairs and numbers.
  * @internal
  */
 export type Meets<K extends Kind> = {
@@ -25,8 +25,8 @@ export type Join<A extends Kind, B extends Kind> = A extends "step" ? B
 const FINENESS: Record<Kind, number> = { step: 0, sequence: 1, pair: 1, token: 2 };
 
 /**
- * The kind of an operation on these kinds, or null where they do not meet. The types say the same
- * at compile time.
+ * The kind of an operation on these kinds, or null if they cannot be combined. The types enforce
+ * the same at compile time.
  */
 export function joinKinds(kinds: readonly Kind[]): Kind | null {
   const apart = new Set(kinds.filter((kind) => kind !== "step"));

@@ -8,8 +8,8 @@ import { scalar, tokenMean, where } from "./operations.ts";
 export type Clip = { clip_low: number; clip_high: number; dual_clip?: number | null };
 
 /**
- * The share of tokens whose ratio has left [1 − clip_low, 1 + clip_high], whether that stopped
- * their gradient or not.
+ * The share of tokens whose ratio is outside [1 − clip_low, 1 + clip_high], whether or not that
+ * stops their gradient.
  */
 export function clipFraction(ratio: Expr<"token">, { clip_low, clip_high }: Clip): Expr<"step"> {
   return tokenMean(where(ratio.lt(1 - clip_low), 1, scalar(1 + clip_high).lt(ratio)));

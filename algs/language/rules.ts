@@ -7,7 +7,7 @@ import { nodeText } from "./print.ts";
  * Checks a traced loss. Metrics are free of rules 1 and 2: they have no gradient and are computed
  * afterwards.
  * 1. The loss is linear in its live `stepSum`s, so every micro-batch adds its own share.
- * 2. A live `stepSum` anywhere else is a statistic and stands under `detach()`.
+ * 2. A live `stepSum` anywhere else is a statistic and must be under `detach()`.
  * 3. One model's live inputs.
  * 4. Loss and metrics are step expressions (the type says so too).
  */

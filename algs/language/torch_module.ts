@@ -4,8 +4,8 @@ import { gradients } from "./rules.ts";
 import { ON_NUMBERS, ON_TENSORS, SIGNS, TORCH_WORDS } from "./torch_words.ts";
 
 /**
- * A loss as a Python module that runs alone, with torch and nothing else: one whole optimizer step,
- * padded. Its loss and gradient are those of the trainer's interpreter, bit for bit.
+ * A loss as a standalone Python module that needs only torch: one whole optimizer step, padded. Its
+ * loss and gradient equal those of the trainer's interpreter bit for bit.
  */
 export function torchModule(expression: Expression, { title }: { title: string }): string {
   const body = new Body(expression).lines();
@@ -67,7 +67,7 @@ function describe({ inputs, nodes }: Expression, title: string): string {
   return lines.join("\n");
 }
 
-/** What becomes longer than this is given a name. */
+/** Expressions longer than this get a name. */
 const TEXT_MAX = 48;
 
 /** As an operand: in brackets unless it is one name, number, call or index. */
@@ -115,7 +115,7 @@ class Body {
     return [...this.#given(lines.join("\n")), ...lines];
   }
 
-  /** What the statements read: masks, counts and the inputs, 0 where they are masked. */
+  /** What the statements read: masks, counts, and the inputs with 0 at masked positions. */
   #given(text: string): string[] {
     const { inputs } = this.expression;
     const columns = inputs.filter((name) => !(name in COUNTS) && !name.startsWith("coef."));
@@ -159,7 +159,7 @@ class Body {
     return `${inner(args[0]!)} ${SIGNS[node.op]!} ${inner(args[1]!)}`;
   }
 
-  /** What is summed over the step, and the mask of its kind. */
+  /** The summed value, and the mask of its kind. */
   #summed(i: number): string {
     return `${this.#tensor(i)}, ${MASKS[this.#nodes[i]!.kind as keyof typeof MASKS]}`;
   }
@@ -194,7 +194,7 @@ class Body {
     return ON_NUMBERS[node.op]!(inner(args[0]!), args[1] === undefined ? "" : inner(args[1]));
   }
 
-  /** A sum over the step as a number. One that scales the gradient has a separate name. */
+  /** A sum over the step as a number. A sum that scales the gradient has a separate name. */
   #sum(i: number, arg: number): string {
     const summed = this.#summed(arg);
     if (!this.#inLoss) return `whole(${summed})`;
@@ -250,8 +250,8 @@ class Body {
   }
 
   /**
-   * Texts of operands, computed from left to right: where a later one needs statements, an earlier
-   * one is named before them. Torch adds up gradients in the order of computing, and the
+   * Texts of operands, computed from left to right: if a later operand needs statements, the
+   * earlier ones are named first. Torch accumulates gradients in the order of computation, and the
    * interpreter computes in the order of nodes.
    */
   #inOrder(renderers: (() => string)[]): string[] {
@@ -271,16 +271,16 @@ class Body {
   }
 
   /**
-   * A condition is a tensor, and one of the choices: of two numbers torch makes one of its default
-   * type.
+   * A condition is a tensor, and so is one of the choices: from two numbers torch creates its
+   * default type.
    */
   #boxedOfWhere([, , otherwise]: readonly number[]): number[] {
     return this.#nodes[otherwise!]!.kind === "step" ? [0, 1] : [0];
   }
 
   /**
-   * An operand of a tensor operation: a number stays one, a sequence's value goes to each of its
-   * tokens.
+   * An operand of a tensor operation: a number stays a number, a sequence's value is spread over
+   * its tokens.
    */
   #operand(node: ExpressionNode, arg: number): string {
     const { kind } = this.#nodes[arg]!;
@@ -289,7 +289,7 @@ class Body {
     return kind === "sequence" && node.kind === "token" ? `spread(${text}, mask)` : text;
   }
 
-  /** The same where torch takes tensors alone. */
+  /** The same if torch accepts only tensors. */
   #boxed(node: ExpressionNode, arg: number): string {
     const text = this.#operand(node, arg);
     return this.#nodes[arg]!.kind === "step" ? `torch.tensor(${text}, dtype=dtype)` : text;

@@ -1,4 +1,4 @@
-/** The functions that a printed torch module may need; those that it calls are printed. */
+/** The functions that a printed torch module may need; only those that it calls are printed. */
 export const TORCH_WORDS: Record<string, string> = {
   masked: `def masked(x, mask):
     """0 where it is masked, before any operation: no value and no gradient comes from there."""
@@ -25,7 +25,7 @@ export const TORCH_WORDS: Record<string, string> = {
 
 type Text = (a: string, b: string) => string;
 
-/** Operations on tensors. What is not here is written with a sign, or by the printer itself. */
+/** Operations on tensors. The others are printed as operators, or by the printer itself. */
 export const ON_TENSORS: Record<string, Text> = {
   exp: (a) => `torch.exp(${a})`,
   log: (a) => `torch.log(${a})`,
@@ -49,5 +49,5 @@ export const ON_NUMBERS: Record<string, Text> = {
   le: (a, b) => `float(${a} <= ${b})`,
 };
 
-/** Operations that are written as signs, on tensors and numbers alike. */
+/** Operations that are printed as operators, on tensors and numbers alike. */
 export const SIGNS: Record<string, string> = { add: "+", sub: "-", mul: "*", div: "/" };

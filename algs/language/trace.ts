@@ -15,7 +15,8 @@ export type LossInputs<Coef extends string = never> =
 export type LossParts = { loss: Expr<"step">; metrics?: Record<string, Expr<"step">> };
 
 /**
- * A loss: called once, while tracing. `config` is plain numbers, so an ordinary `if` picks terms.
+ * A loss: called once, while tracing. `config` contains plain numbers, so an ordinary `if` selects
+ * terms.
  */
 export type LossFunction<Config, Coef extends string = never> = (
   inputs: LossInputs<Coef>,

@@ -1,10 +1,13 @@
 import {
-  isPreference,
-  loadRows,
-  readJsonLines,
+  firstRows,
   type Row,
-  type SourceInput,
+  ROW_SHAPES,
+  rowChunks,
+  type RowTable,
+  type SourceSummary,
 } from "../../data/mod.ts";
+import { type NamedRows, namedRows } from "../../runs/mod.ts";
+import { ARGUMENTS } from "../arguments.ts";
 import { print, printJson } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { json, whole } from "../options.ts";
@@ -13,51 +16,69 @@ import { json, whole } from "../options.ts";
 export const dataPreviewVerb = defineVerb({
   name: "data preview",
   about: "show rows as a run reads them",
-  arguments: { "<file>": "rows: one JSON object per line" },
+  arguments: {
+    "<file>": "rows: a file, a directory, or a pattern in quotes; or a configuration",
+    "[overrides...]": ARGUMENTS.overrides,
+  },
   options: { json, rows: whole("<n>", "number of rows", { short: "-n", default: 3 }) },
-  action: ({ args, flags }) => previewData(args.file, flags),
+  async action({ args: { file, overrides }, flags, globals: { home } }) {
+    const previews = await Promise.all(
+      (await namedRows(file, { home, overrides })).map((named) => preview(named, flags.rows)),
+    );
+    if (flags.json) {
+      const [{ split, ...only }] = previews as [Preview, ...Preview[]];
+      return printJson({ file, ...(split === null ? only : { splits: previews }) });
+    }
+    for (const { split, rows, digest, files, preview, warnings } of previews) {
+      print(`${split ?? file}: ${counted(rows)}, digest ${digest.slice(0, 12)}`);
+      for (const one of files) print(shapeLines(one));
+      for (const row of preview) print(describe(row));
+      for (const warning of warnings) print(`warning: ${warning}`);
+    }
+  },
 });
 
-async function previewData(
-  file: string,
-  options: { json?: boolean; rows: number; source?: Partial<SourceInput> },
-): Promise<void> {
-  const table = await loadRows([{ ...options.source, path: file }], await needsOf(file));
-  const all = Array.from({ length: table.size }, (_, place) => table.row(place));
-  const rows = all.slice(0, options.rows);
-  const warnings = warningsOf(all);
-  if (options.json) {
-    return printJson({ file, rows: table.size, digest: table.digest, preview: rows, warnings });
-  }
-  print(`${file}: ${table.size} rows, digest ${table.digest.slice(0, 12)}`);
-  for (const row of rows) print(describe(row));
-  for (const warning of warnings) print(`warning: ${warning}`);
+/** What is shown of one table of rows. */
+type Preview = Awaited<ReturnType<typeof preview>>;
+
+async function preview({ split, table }: NamedRows, count: number) {
+  const { size: rows, digest, files = [] } = table;
+  const preview = await firstRows(table, count);
+  return { split, rows, digest, files, preview, warnings: await warningsOf(table) };
 }
 
-/**
- * A file whose first row has `chosen` and `rejected` is read as the preference flow would read it.
- */
-async function needsOf(file: string): Promise<{ needs?: "preference" }> {
-  for await (const { value } of readJsonLines(file)) {
-    return isPreference(value) ? { needs: "preference" } : {};
-  }
-  return {};
+/** A file, the shape of its rows, and the fields that told it. */
+function shapeLines({ path, format, rows, shapes }: SourceSummary): string {
+  const lines = shapes.map(({ name, fields, rows, advice }) => {
+    const from = ROW_SHAPES.find((shape) => shape.name === name)?.from;
+    const whose = from === undefined ? "" : ` (${from})`;
+    const told = `  shape       ${name}${whose}, because of ${fields.join(", ")}: ${counted(rows)}`;
+    return advice === undefined ? told : `${told}\n  advice      ${advice}`;
+  });
+  return [`- file        ${path} (${format}, ${counted(rows)})`, ...lines].join("\n");
 }
 
-function warningsOf(rows: Row[]): string[] {
-  const count = (holds: (row: Row) => boolean) => rows.filter(holds).length;
-  const found: [number, string][] = [
-    [
-      count((row) => row.answer === undefined && row.completion === undefined),
-      "rows have neither an answer nor a completion",
-    ],
-    [
-      count((row) => row.answer !== undefined && row.answer.trim() === ""),
-      "rows have an empty answer",
-    ],
-    [count((row) => row.prompt.length === 0), "rows have an empty prompt"],
-  ];
-  return found.filter(([n]) => n > 0).map(([n, what]) => `${n} of ${rows.length} ${what}`);
+function counted(rows: number): string {
+  return rows === 1 ? "1 row" : `${rows} rows`;
+}
+
+const ODDITIES: [what: string, holds: (row: Row) => boolean][] = [
+  [
+    "rows have neither an answer nor a completion",
+    (row) => row.answer === undefined && row.completion === undefined,
+  ],
+  ["rows have an empty answer", (row) => row.answer !== undefined && row.answer.trim() === ""],
+  ["rows have an empty prompt", (row) => row.prompt.length === 0],
+];
+
+async function warningsOf(table: RowTable): Promise<string[]> {
+  const counts = ODDITIES.map(() => 0);
+  for await (const { rows } of rowChunks(table)) {
+    for (const [i, [, holds]] of ODDITIES.entries()) counts[i]! += rows.filter(holds).length;
+  }
+  return ODDITIES.flatMap(([what], i) =>
+    counts[i] ? [`${counts[i]} of ${table.size} ${what}`] : []
+  );
 }
 
 function describe(row: Row): string {

@@ -64,7 +64,8 @@ async function wantedBy(
   const wanted = known.filter((files) => paths.some((path) => holds(files, path)));
   if (wanted.length > 0) return wanted;
   throw new InvalidInputError(
-    `Cannot fetch anything for ${file} because it reads nothing that 'fetch' knows. Fix: name ` +
+    `Cannot fetch anything for ${file} because it reads nothing that 'fetch' can download. Fix: ` +
+      "name " +
       known.map(({ dir }) => dir).join(" or "),
     { file, paths },
   );

@@ -38,7 +38,7 @@ async function showLogs(
   if (paths.length === 0) {
     const why = attempt === null
       ? "none of its workers has started"
-      : `attempt ${attempt} has none: try without --attempt`;
+      : `attempt ${attempt} has no logs: try without --attempt`;
     throw new InvalidInputError(`Cannot show logs of '${head.id}' because ${why} (${dir})`, {
       dir,
       attempt,

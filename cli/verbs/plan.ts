@@ -15,19 +15,19 @@ export const planVerb = defineVerb({
   about: "draw the graph and count its cost without starting anything",
   arguments: { "<config>": ARGUMENTS.config, "[overrides...]": ARGUMENTS.overrides },
   options: { json, format: text("<format>", "text or mermaid", { default: "text" }) },
-  async action({ args: { config, overrides }, flags }) {
-    await printPlan(await loadConfig(config, { overrides, cwd: Deno.cwd() }), flags);
+  async action({ args: { config, overrides }, flags, globals: { home } }) {
+    await printPlan(await loadConfig(config, { overrides, cwd: Deno.cwd() }), { ...flags, home });
   },
 });
 
 async function printPlan(
   loaded: LoadedConfig,
-  options: { json?: boolean; format?: string },
+  options: { json?: boolean; format?: string; home: string },
 ): Promise<void> {
   const graph = buildFlow(loaded.config);
   const arithmetic = batchArithmetic(loaded.config);
   const placement = placements(loaded.config);
-  const rows = await rowTables(loaded.config);
+  const rows = await rowTables(loaded.config, { home: options.home });
   if (options.json) {
     const { name, hash, lines } = graph;
     return printJson({

@@ -50,7 +50,8 @@ export function placeOfRound(text: string): { loop?: string; round: number } {
 }
 
 function describe(sample: Rollout): string {
-  const parts = Object.entries(sample.parts).map(([name, score]) => `${name} ${score}`).join(", ");
+  const parts = Object.entries(sample.parts).map(([name, score]) => `${name} ${score ?? "none"}`)
+    .join(", ");
   return [
     `${sample.loop} ${sample.round} draw ${sample.draw} sample ${sample.sample}: reward ${
       sample.reward ?? sample.failed

@@ -30,7 +30,7 @@ const REASONS: Record<StartReason, string> = {
   resume: "a resume allowed new attempts after it had failed",
   other_engine: "the previous engine ended, or lost the run, before this was done",
   input_changed: "its input changed",
-  asked_again: "its record was dropped and it was requested again",
+  asked_again: "its record was dropped, and it was requested again",
 };
 
 function describe(why: Why, home: Home): string {

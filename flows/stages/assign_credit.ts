@@ -41,10 +41,13 @@ const Input = z.strictObject({
   scored: z.array(ScoredGroup),
   tokens: Columns,
   values: Columns.optional().describe("The value model's columns; absent: no value model."),
-  coef: Coefficients.optional().describe("Of this round; absent: none changes during the run."),
+  coef: Coefficients.optional().describe(
+    "Coefficients of this round; absent: none changes " +
+      "during the run.",
+  ),
   value_warmup: z.strictObject({ trained: z.int().nonnegative(), rounds: z.int().positive() })
     .optional().describe(
-      "The policy waits until the value model has `trained` on the batches of as many `rounds`.",
+      "The policy waits until the value model has `trained` on the batches of this many `rounds`.",
     ),
   algorithm: AlgorithmChoice,
   opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
@@ -53,19 +56,19 @@ const Input = z.strictObject({
   epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
   failed_fraction_max: z.number(),
   policy_number: z.int().nonnegative().optional().describe(
-    "Of the policy that is trained; absent in older records.",
+    "Version of the trained policy; absent in older records.",
   ),
   metrics: z.record(z.string(), z.number()).optional().describe(
-    "Of all groups that the round drew, where only some of them are `scored`.",
+    "Rewards of all groups that the round drew, if only some of them are `scored`.",
   ),
 });
 /** @internal */
 type Input = z.infer<typeof Input>;
 
 /**
- * Turns the rewards of a whole round into advantages, and into what a value model learns, and makes
- * the training batch. Groups stand in draw order. A group that failed is left out; if nothing is to
- * be learned from, nothing is trained. Pure but for its artifacts: safe to run twice.
+ * Turns the rewards of a whole round into advantages and into a value model's targets, and creates
+ * the training batch. Groups are in draw order. Failed groups are left out; without a signal,
+ * nothing is trained. Pure except for its artifacts: safe to run twice.
  */
 export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineStage({
   name: "assign_credit",
@@ -103,7 +106,7 @@ export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineSta
     if (cut > 0) ctx.tally({ "filtered.truncated": cut });
     if (!used && alive.length > cut) ctx.tally({ "filtered.zero_advantage": alive.length - cut });
     const round = { alive, tokens, assigned: assigned! };
-    // What a value model learns is not masked.
+    // The value model's targets are not masked.
     const whole = used ? await batchOf(input, round, ctx) : null;
     const policys = whole && policyLearns ? withoutMasked(whole, { masked, silent }, ctx) : null;
     return {
@@ -125,7 +128,7 @@ export function isMasked(group: ScoredGroup, algorithm: AlgorithmChoice): boolea
 }
 
 /**
- * The batch with its masked sequences named, and without the optimizer steps that have no token
+ * The batch with its masked sequences listed, and without the optimizer steps that have no token
  * left.
  */
 function withoutMasked(
@@ -140,23 +143,22 @@ function withoutMasked(
   const updates = batch.updates.filter((groups) => groups.some((group) => heard.has(group)));
   const lost = batch.updates.length - updates.length;
   if (lost > 0) {
-    const log =
-      `${lost} of ${batch.updates.length} optimizer steps are not taken: mask_truncated ` +
-      "leaves nothing of theirs";
+    const log = `${lost} of ${batch.updates.length} optimizer steps are skipped: mask_truncated ` +
+      "leaves nothing to train on";
     ctx.emit({ log });
   }
   return { ...batch, masked: places, updates };
 }
 
 /**
- * Of this round. What a file has that the round before did not know, as after a fork to it, begins
- * as the file says.
+ * Coefficients of this round. If the previous round lacks one of the file's coefficients, as after
+ * a fork to the file, it starts with the file's value.
  */
 function coefOf({ coef, opened }: Input): Record<string, number> {
   return { ...opened?.coef, ...coef };
 }
 
-/** What the algorithm makes of a round of at least one group. */
+/** What the algorithm computes from a round of at least one group. */
 async function assign(
   input: Input,
   { alive, tokens }: Pick<Round, "alive" | "tokens">,
@@ -200,7 +202,7 @@ async function batchOf(
   };
 }
 
-/** Policy versions between sampling and training, [N]; none if all are 0. */
+/** Policy versions between sampling and training, [N]; absent if all are 0. */
 function stalenessOf(groups: ScoredGroup[], policy_number: number | undefined): number[] {
   const behind = ({ sampled_at }: ScoredGroup) =>
     policy_number === undefined || sampled_at === undefined ? 0 : policy_number - sampled_at;
@@ -208,7 +210,7 @@ function stalenessOf(groups: ScoredGroup[], policy_number: number | undefined): 
   return all.some((versions) => versions > 0) ? all : [];
 }
 
-/** @throws {BadDataError} If a larger part of the groups failed than may. */
+/** @throws {BadDataError} If too large a share of the groups failed. */
 export function checkFailed(groups: ScoredGroup[], failed_fraction_max: number): void {
   const broken = groups.filter((group) => group.failed !== null);
   if (broken.length <= failed_fraction_max * groups.length) return;

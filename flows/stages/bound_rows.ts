@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Row } from "../../data/mod.ts";
+import { rowChunks, type RowTable } from "../../data/mod.ts";
 import {
   BadDataError,
   defineStage,
@@ -10,8 +10,8 @@ import { Trainer } from "../resources.ts";
 import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
 /**
- * What a row gives the model: a prompt to sample after, a completion to learn, or two of which one
- * is better.
+ * What a row gives the model: a prompt to continue, a completion to learn, or two completions, one
+ * of them better.
  */
 export const RowUse = z.enum(["prompt", "completion", "preference"]);
 export type RowUse = z.infer<typeof RowUse>;
@@ -21,7 +21,7 @@ const Input = z.strictObject({
   use: RowUse,
   model_path: z.string(),
   sequence_tokens_max: z.int().positive().nullable().describe(
-    "What samplers take; null: what the model takes.",
+    "The samplers' limit; null: the model's limit.",
   ),
   prompt_tokens_max: z.int().positive().nullable(),
   on_long_prompt: z.enum(["error", "drop", "truncate_left"]),
@@ -29,13 +29,13 @@ const Input = z.strictObject({
 type Input = z.infer<typeof Input>;
 
 /**
- * A row's tokens: of its prompt, and of the longest sequence that it makes, the prompt included.
+ * The number of a row's tokens: in its prompt, and in its longest sequence including the prompt.
  */
 type RowTokens = { prompt: number; sequence: number };
 type Limits = { prompt: number; sequence: number };
-type Long = { place: number; row: Row; tokens: RowTokens };
+type Long = { place: number; row_id: string; tokens: RowTokens };
 
-/** What `show` says of the rows of a split. */
+/** What `show` says about the rows of a split. */
 export type BoundedRows = {
   split: string;
   rows: number;
@@ -45,11 +45,13 @@ export type BoundedRows = {
 };
 
 const ROWS_NAMED = 5;
+/** Rows that the trainer counts with one call. */
+const ROWS_MEASURED = 8192;
 
 /**
  * Counts every row's tokens with the model's own tokenizer before anything is generated, and
  * decides what happens to rows that are too long. One long prompt would fail the round that draws
- * it, again at every resume. Reads only: safe to run twice.
+ * it, and fail it again at every resume. Only reads: safe to run twice.
  */
 export const boundRows = defineStage({
   name: "bound_rows",
@@ -61,24 +63,15 @@ export const boundRows = defineStage({
   async run(given, ctx: RecordingContext) {
     const data = await repaired(given.data, ctx);
     const input = { ...given, data };
-    const { use, model_path, on_long_prompt } = input;
+    const { on_long_prompt } = input;
     const table = await openedTable(data, ctx);
-    const rows = Array.from({ length: table.size }, (_, place) => table.row(place));
-    const { model_tokens_max, tokens } = await measured(rows, { use, model_path, data }, ctx);
-    const limits = limitsOf(input, model_tokens_max);
-    const long = rows.flatMap((row, place): Long[] => {
-      const { prompt, sequence } = tokens[place]!;
-      return prompt > limits.prompt || sequence > limits.sequence
-        ? [{ place, row, tokens: { prompt, sequence } }]
-        : [];
-    });
+    const { limits, long, longest } = await measured(table, input, ctx);
     if (long.length > 0 && on_long_prompt === "error") throw tooLong(long, { input, limits });
     const truncates = on_long_prompt === "truncate_left";
     if (!truncates && long.length === table.size) throw noneLeft(input, limits);
-    const longest = tokens.reduce((most, { prompt }) => Math.max(most, prompt), 0);
     const counts = { split: data.split, rows: table.size, longest_prompt_tokens: longest };
     if (long.length > 0) {
-      const what = truncates ? "cut to their last" : "left out, as they have more than";
+      const what = truncates ? "cut to their last" : "left out because they have more than";
       ctx.emit({
         log: `${data.split}: ${long.length} of ${table.size} prompts are ${what} ` +
           `${limits.prompt} tokens`,
@@ -96,9 +89,9 @@ export const boundRows = defineStage({
 });
 
 /**
- * The split as it is now, if this stage or the one before it of this split has refused it as it
- * was: nothing was drawn from it since, and repairing a named row lets the run resume. What is
- * noted holds for the stages that bound it again later.
+ * The split as it is now, if this stage or an earlier one has refused it: nothing was drawn from it
+ * since, so fixing a named row lets the run resume. The note also applies to stages that check the
+ * split again later.
  */
 async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<OpenedSplit> {
   const { size: rows, digest } = tableOf(data.split, ctx);
@@ -118,27 +111,41 @@ function isTooLong(failure: unknown): boolean {
   return error.code === "bad_data" && error.facts.too_long !== undefined;
 }
 
-type Measured = Pick<Input, "use" | "model_path" | "data">;
+/** What counting found: the limits, the rows beyond them in order, and the longest prompt. */
+type Measured = { limits: Limits; long: Long[]; longest: number };
 
+/** Counts all rows of a table, some at a time: a table may be larger than memory. */
 async function measured(
-  rows: Row[],
-  { use, model_path, data: { chat } }: Measured,
+  table: RowTable,
+  input: Input,
   ctx: RecordingContext,
-) {
-  const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({
-    row_id,
-    prompt,
-    completion,
-    rejected,
-  }));
-  const ref = await ctx.artifacts.putJson(asked);
-  return await ctx.resource(Trainer).measureRows(
-    { model_path, use, rows: ref, chat: chat ?? null },
-    ctx,
-  );
+): Promise<Measured> {
+  const { use, model_path, data: { chat } } = input;
+  const trainer = ctx.resource(Trainer);
+  const long: Long[] = [];
+  let longest = 0;
+  let limits: Limits = { prompt: Infinity, sequence: Infinity };
+  for await (const { from, rows } of rowChunks(table, { rows: ROWS_MEASURED })) {
+    const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({
+      row_id,
+      prompt,
+      completion,
+      rejected,
+    }));
+    const given = { model_path, use, rows: await ctx.artifacts.putJson(asked), chat: chat ?? null };
+    const { model_tokens_max, tokens } = await trainer.measureRows(given, ctx);
+    limits = limitsOf(input, model_tokens_max);
+    for (const [i, { prompt, sequence }] of tokens.entries()) {
+      longest = Math.max(longest, prompt);
+      if (prompt <= limits.prompt && sequence <= limits.sequence) continue;
+      const { row_id } = rows[i]!;
+      long.push({ place: from + i, row_id, tokens: { prompt, sequence } });
+    }
+  }
+  return { limits, long, longest };
 }
 
-/** A prompt to sample after leaves room for one token at least. */
+/** A prompt to continue must leave room for at least one token. */
 function limitsOf(
   { use, prompt_tokens_max, sequence_tokens_max }: Input,
   model: number | null,
@@ -150,8 +157,8 @@ function limitsOf(
 
 function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits }): BadDataError {
   const { data, use } = input;
-  const named = long.slice(0, ROWS_NAMED).map(({ row, tokens }) =>
-    `'${row.row_id}' (${tokens.prompt}${
+  const named = long.slice(0, ROWS_NAMED).map(({ row_id, tokens }) =>
+    `'${row_id}' (${tokens.prompt}${
       tokens.sequence > tokens.prompt ? `, ${tokens.sequence} in all` : ""
     })`
   );
@@ -168,7 +175,7 @@ function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits
       `or start a new run with ${ways}`,
     {
       split: data.split,
-      rows: long.slice(0, ROWS_NAMED).map(({ row }) => row.row_id),
+      rows: long.slice(0, ROWS_NAMED).map(({ row_id }) => row_id),
       too_long: long.length,
     },
   );
@@ -176,7 +183,7 @@ function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits
 
 function noneLeft({ data }: Input, limits: Limits): BadDataError {
   return new BadDataError(
-    `Cannot use the '${data.split}' rows because every one of them is too long. ${
+    `Cannot use the '${data.split}' rows because all ${data.rows} of them are too long. ${
       limitText(limits)
     }. ` +
       "Fix: start a new run with a higher data.prompt_tokens_max, or with a model that has " +

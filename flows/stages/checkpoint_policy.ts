@@ -5,36 +5,35 @@ import { Policy } from "../../data/mod.ts";
 import {
   defineStage,
   isNamed,
-  type RecordedMetrics,
   type RecordingContext,
   type Resource,
   type Stage,
 } from "../../engine/mod.ts";
-import { ASIDE, type PolicyTrainer, VersionNote } from "../../workers/mod.ts";
+import { ASIDE, type PolicyTrainer } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
 import { kept } from "../retention.ts";
-import { stepMetrics } from "./train_policy.ts";
+import { roundMetricsSoFar, valueOf } from "./round_metrics.ts";
 
 const Input = CheckpointsConfig.extend({
   policy: Policy,
   beside: Policy.optional().describe(
-    "The other trainer's model of this round: keep_best may use its metrics.",
+    "The other trainer's model of this round; keep_best may use its metrics.",
   ),
   round: z.int().positive(),
   last: z.int().positive().describe("The loop's last round: its policy is always saved."),
   lag: z.int().nonnegative().default(0).describe(
-    "Rounds that unfinished generation may be behind this policy.",
+    "How many rounds unfinished generation may be behind this policy.",
   ),
 });
 /** @internal */
 type Input = z.input<typeof Input>;
 
 /**
- * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that
- * nothing keeps any more. A deletion is recorded before it is done. A checkpoint that was saved for
- * a preemption or a replan is of no round: it does not stand for this one. A second run writes the
- * same checkpoint again, in a different directory.
+ * Saves the policy every `every_rounds` rounds and after the last round, and deletes checkpoints
+ * that need not be kept any more. A deletion is recorded before it happens. A checkpoint saved for
+ * a preemption or a replan belongs to no round, so it does not replace this one. A second run
+ * writes the same checkpoint again, in a different directory.
  */
 function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   return defineStage({
@@ -48,20 +47,19 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
     async run({ policy, beside, round, last, lag, ...checkpoints }, ctx: RecordingContext) {
       const trainer = ctx.resource(own);
       const known = trainer.checkpoints();
-      const due = (round % checkpoints.every_rounds === 0 || round === last) &&
-        !known.some((checkpoint) =>
-          checkpoint.version === policy.version && checkpoint.round !== null
-        );
-      if (!due) return policy;
-      const dir = `${ctx.resource(Paths).checkpoints}/${nameOf(policy, ctx)}`;
-      const models = [policy, ...(beside ? [beside] : [])];
-      const metric = await metricOf(ctx, {
-        round,
-        models,
-        wanted: checkpoints.keep_best?.metric ?? null,
-      });
-      const saved = await trainer.save(policy, { dir, round, metric }, ctx);
-      await ctx.record("note/checkpoint", policy.version, saved);
+      if (round % checkpoints.every_rounds !== 0 && round !== last) return policy;
+      const isSaved = known.some((checkpoint) =>
+        checkpoint.version === policy.version && checkpoint.round !== null
+      );
+      if (!isSaved) {
+        const dir = `${ctx.resource(Paths).checkpoints}/${nameOf(policy, ctx)}`;
+        const models = [policy, ...(beside ? [beside] : [])];
+        const wanted = checkpoints.keep_best?.metric ?? null;
+        const metric = await metricOf(ctx, { round, models, wanted });
+        const saved = await trainer.save(policy, { dir, round, metric }, ctx);
+        await ctx.record("note/checkpoint", policy.version, saved);
+      }
+      // An engine that died after it had saved it may not have dropped the others.
       const all = trainer.checkpoints();
       const stays = kept(all, checkpoints, policy.number - lag);
       for (const old of all.filter(({ version }) => !stays.has(version))) {
@@ -74,9 +72,15 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   });
 }
 
-/** Saves the policy every so many rounds, and drops what retention no longer keeps. */
+/**
+ * Saves the policy every `every_rounds` rounds and deletes checkpoints that retention no longer
+ * keeps.
+ */
 export const checkpointPolicy: Stage<Input, Policy> = checkpointing("checkpoint_policy", Trainer);
-/** Saves the value model every so many rounds, and drops what retention no longer keeps. */
+/**
+ * Saves the value model every `every_rounds` rounds and deletes checkpoints that retention no
+ * longer keeps.
+ */
 export const checkpointCritic: Stage<Input, Policy> = checkpointing("checkpoint_critic", Critic);
 
 function nameOf({ number, version }: Policy, { epoch, attempt }: RecordingContext): string {
@@ -85,38 +89,27 @@ function nameOf({ number, version }: Policy, { epoch, attempt }: RecordingContex
 
 type Wanted = { round: number; models: Policy[]; wanted: string | null };
 
-/** The value of a metric in this round, from what is recorded; null if nothing recorded has it. */
+/** The recorded value of a metric in this round; null if no record has it. */
 async function metricOf(
   ctx: RecordingContext,
   { round, models, wanted }: Wanted,
 ): Promise<number | null> {
   if (wanted === null) return null;
-  await ctx.durable(); // Else the round's rows may not be there yet.
-  const scope = ctx.key.split("/").slice(0, -1).join("/");
-  const told: Record<string, number> = {};
-  // The first were recorded before metrics had separate rows.
-  const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
-  for (const { value } of notes) Object.assign(told, value);
-  const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
-  for (const { value } of rows) Object.assign(told, (value as RecordedMetrics).metrics);
-  for (const { version } of models) {
-    const versions = await ctx.read({ kinds: ["note/version"], prefix: version });
-    const note = versions.map(({ value }) => VersionNote.parse(value)).at(-1);
-    if (note && note.steps.length > 0) Object.assign(told, stepMetrics(note));
-  }
-  if (!(wanted in told)) {
+  const told = await roundMetricsSoFar(ctx, models);
+  const value = valueOf(told, wanted);
+  if (value === null) {
     ctx.emit({
       log: `round ${round} has no metric '${wanted}' for checkpoints.keep_best: it has ${
         Object.keys(told)
       }`,
     });
   }
-  return told[wanted] ?? null;
+  return value;
 }
 
 /**
- * Names of directories that stay: checkpoints, those being written, damaged ones even if the engine
- * died before it moved one.
+ * Names of directories that are kept: checkpoints, those being written, and damaged ones even if
+ * the engine died before it moved them.
  */
 async function untouched(ctx: RecordingContext): Promise<Set<string>> {
   const aside = await ctx.read({ kinds: ["note/checkpoint_set_aside"] });
@@ -124,7 +117,7 @@ async function untouched(ctx: RecordingContext): Promise<Set<string>> {
   return new Set([ASIDE, ...damaged, ...inUse(ctx)]);
 }
 
-/** Names of directories that hold a checkpoint of any trainer, or one that is being written now. */
+/** Names of directories that contain a checkpoint of any trainer, or one that is being written. */
 function inUse(ctx: RecordingContext): Set<string> {
   const dirs = ctx.resource(Trainers).flatMap((
     one,
@@ -133,9 +126,9 @@ function inUse(ctx: RecordingContext): Set<string> {
 }
 
 /**
- * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had started
- * and never recorded. An engine that was frozen since then does not know what its successor has
- * saved, and leaves everything.
+ * Removes directories that are not checkpoints: dropped ones, and those that a dead engine or
+ * attempt started but never recorded. An engine that was frozen in between does not know what its
+ * successor has saved, so it removes nothing.
  */
 async function removeOthers(ctx: RecordingContext, stays: Set<string>): Promise<void> {
   const { checkpoints } = ctx.resource(Paths);
@@ -143,14 +136,15 @@ async function removeOthers(ctx: RecordingContext, stays: Set<string>): Promise<
     const checkpoint = name.replace(TWIN, "");
     if (stays.has(checkpoint) || !isNamed(name, OWN_NAMES.checkpoint)) continue;
     await ctx.owned();
-    // Started meanwhile: before a preemption, between two world sizes, or by the other trainer.
+    // Started in the meantime: before a preemption, between two world sizes, or by the other
+    // trainer.
     if (inUse(ctx).has(checkpoint)) continue;
     await removeOwn(ctx, `${checkpoints}/${name}`, OWN_NAMES.checkpoint);
   }
 }
 
 /**
- * Of a checkpoint that a different number of ranks is reading: it is next to it, and removed with
+ * The converted form of a checkpoint for a different number of ranks is next to it and removed with
  * it.
  */
 const TWIN = /^\.universal\./;

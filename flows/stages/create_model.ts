@@ -7,14 +7,14 @@ import { Paths, Trainer } from "../resources.ts";
 const CreatedModel = z.strictObject({
   path: z.string(),
   digest: z.string(),
-  files: z.array(FileEntry).optional().describe("Absent: of an older record."),
+  files: z.array(FileEntry).optional().describe("Absent in older records."),
 });
 /** @internal */
 type CreatedModel = z.output<typeof CreatedModel>;
 
 /**
- * Creates a small model and its tokenizer. The seed fixes every bit: a second run makes the same
- * files.
+ * Creates a small model and its tokenizer. The seed determines every bit: a second run creates the
+ * same files.
  */
 export const createModel: Stage<{ recipe: string; seed: number }, CreatedModel> = defineStage({
   name: "create_model",

@@ -1,6 +1,6 @@
 /**
- * A round between how it is recorded, one artifact per column over whole trajectories, and how
- * credit sees it.
+ * Converts a round between its recorded form (one artifact per column over whole trajectories) and
+ * the form that credit sees.
  */
 import type { CreditNeeds, CreditRound } from "../../algs/mod.ts";
 import {
@@ -24,7 +24,7 @@ export function creditRound(groups: ScoredGroup[]): CreditRound {
   };
 }
 
-/** The trajectories of a round's groups, [N], read when they are first asked for. */
+/** The trajectories of a round's groups, [N], read when first requested. */
 export class RoundTokens {
   readonly #groups: readonly ScoredGroup[];
   readonly #artifacts: ArtifactStore;
@@ -41,7 +41,7 @@ export class RoundTokens {
 
   async #decode(): Promise<Trajectory[]> {
     const trajectories: Trajectory[] = [];
-    // One after the other: slabs are read once.
+    // One after the other, so slabs are read once.
     for (const { group: { slab, index, samples } } of this.#groups) {
       const made = (await decodedSlab(slab, this.#artifacts)).groups[index]!.trajectories;
       trajectories.push(...samples.map((sample) => made[sample]!));
@@ -50,8 +50,8 @@ export class RoundTokens {
   }
 
   /**
-   * What credit may ask for, out of the scored columns: of sampled tokens alone, and V after a true
-   * stop is 0.
+   * What credit may read from the scored columns: only sampled tokens, and V after a true stop is
+   * 0.
    */
   async given(
     columns: Readonly<Record<string, ArtifactRef>>,
@@ -69,7 +69,7 @@ export class RoundTokens {
   }
 
   /**
-   * Rewards of tokens, where an environment gave any; those of an observation go to the sampled
+   * Token rewards, if an environment gave any; the reward of an observation goes to the sampled
    * token before it.
    */
   async rewards(): Promise<number[][] | undefined> {
@@ -88,8 +88,8 @@ export class RoundTokens {
   }
 
   /**
-   * One number per sequence as it is; one per sampled token over the whole trajectory, 0 elsewhere,
-   * as an artifact.
+   * One number per sequence stays as it is; one per sampled token becomes an artifact over the
+   * whole trajectory, 0 elsewhere.
    */
   async toColumn(values: number[] | number[][]): Promise<Column> {
     const perToken = values.filter((value) => Array.isArray(value));
@@ -105,10 +105,7 @@ export class RoundTokens {
     return { kind: "token", artifact: await this.#artifacts.put(encodeColumn(rows)) };
   }
 
-  /**
-   * A column over whole trajectories, with the sampler's own log-probabilities in it for some
-   * groups.
-   */
+  /** A column over whole trajectories, with the sampler's log-probabilities for some groups. */
   async asSampled(
     ref: ArtifactRef,
     isSampled: (group: ScoredGroup) => boolean,

@@ -2,7 +2,8 @@ import { type ArtifactRef, decodeSlab, type GeneratedSlab } from "../../data/mod
 import { type ArtifactStore, sha256Hex } from "../../engine/mod.ts";
 
 /**
- * All groups of a slab are scored at once, so the newest slabs are kept decoded, and decoded once.
+ * All groups of a slab are scored at about the same time, so each slab is decoded once and the
+ * newest ones are kept.
  */
 const DECODED_MAX = 4;
 const decoded = new Map<string, Promise<GeneratedSlab>>();
@@ -27,7 +28,7 @@ export function decodeAhead(bytes: Uint8Array): void {
 function keep(name: string, decoding: Promise<GeneratedSlab>): Promise<GeneratedSlab> {
   for (const oldest of decoded.keys()) if (decoded.size >= DECODED_MAX) decoded.delete(oldest);
   decoded.set(name, decoding);
-  // A read that failed must not be remembered: the next attempt reads again.
+  // A failed read must not be cached: the next attempt reads again.
   decoding.catch(() => decoded.delete(name));
   return decoding;
 }

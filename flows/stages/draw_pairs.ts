@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ArtifactRef, type Batch, type Chat, pairOf, type Row } from "../../data/mod.ts";
 import { defineStage, type Stage } from "../../engine/mod.ts";
 import { nextRows } from "./draw_rows.ts";
+import { Picks } from "./mix_sources.ts";
 import { firstRows, OpenedSplit } from "./open_data.ts";
 
 const RoundInput = z.strictObject({
@@ -11,13 +12,14 @@ const RoundInput = z.strictObject({
   seed: z.int(),
   updates_per_batch: z.int().positive(),
   epochs_per_batch: z.int().positive(),
+  picks: Picks.optional().describe("Absent: sources are not mixed."),
 });
 /** @internal */
 type RoundInput = z.input<typeof RoundInput>;
 
 /**
- * The next batch of preference pairs, in the run's order. They are no draws of the ledger. Pure but
- * for one artifact: safe to run twice.
+ * The next batch of preference pairs, in the run's order. They are not draws of the ledger. Pure
+ * except for one artifact: safe to run twice.
  */
 export const drawPairs: Stage<RoundInput, ArtifactRef> = defineStage({
   name: "draw_pairs",

@@ -2,10 +2,12 @@ import { z } from "zod";
 import { Slab } from "../../data/mod.ts";
 import { defineStage, type Stage } from "../../engine/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
+import { Picks } from "./mix_sources.ts";
 import { boundedDraw, drawsOf, firstRows, OpenedSplit } from "./open_data.ts";
 
 /**
- * How draws are cut into slabs: by the configured number of samplers, never by how many are alive.
+ * How draws are split into slabs: by the configured number of samplers, never by the number of
+ * living ones.
  */
 export const SlabCut = z.strictObject({
   slab_groups: z.int().positive().nullable(),
@@ -18,12 +20,13 @@ const RoundInput = z.strictObject({
   count: z.int().positive(),
   seed: z.int(),
   slabs: SlabCut,
+  picks: Picks.optional().describe("Absent: sources are not mixed."),
 });
 /** @internal */
 type RoundInput = z.input<typeof RoundInput>;
 
 /**
- * Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run
+ * Draws the prompts of one round in the run's order and splits them into slabs. Pure: safe to run
  * twice.
  */
 export const drawPrompts: Stage<RoundInput, Slab[]> = defineStage({
@@ -33,8 +36,8 @@ export const drawPrompts: Stage<RoundInput, Slab[]> = defineStage({
   output: z.array(Slab),
   phase: "generation",
   eager: true,
-  async run({ data, round, count, seed, slabs }, ctx) {
-    const draws = await drawsOf(data, { seed, from: (round - 1) * count, count }, ctx);
+  async run({ data, round, count, seed, slabs, picks }, ctx) {
+    const draws = await drawsOf(data, { seed, from: (round - 1) * count, count, picks }, ctx);
     ctx.tally({ read: draws.length });
     return cutSlabs(draws, slabs);
   },
@@ -49,7 +52,8 @@ const EvaluationInput = z.strictObject({
 type EvaluationInput = z.input<typeof EvaluationInput>;
 
 /**
- * The first `count` rows of a split, each once, for an evaluation: they are no draws of the ledger.
+ * The first `count` rows of a split, each once, for an evaluation: they are not draws of the
+ * ledger.
  */
 export const drawEvaluation: Stage<EvaluationInput, Slab[]> = defineStage({
   name: "draw_evaluation",

@@ -3,6 +3,7 @@ import { AlgorithmChoice, OpenedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Batch, Policy } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
+import { evaluationNamed } from "./evaluate_round.ts";
 import { lossOf } from "./train_policy.ts";
 
 const /** @internal */ pairEvaluationSchema = z.strictObject({
@@ -12,7 +13,7 @@ const /** @internal */ pairEvaluationSchema = z.strictObject({
   pair_accuracy: z.number().describe(
     "Share of pairs whose chosen side has the higher reward; a tie is wrong.",
   ),
-  pair_margin: z.number().describe("Mean of the chosen side's reward less the rejected side's."),
+  pair_margin: z.number().describe("Mean of the chosen side's reward minus the rejected side's."),
 });
 /** How well a policy tells held-out pairs apart. */
 export type PairEvaluation = z.infer<typeof pairEvaluationSchema>;
@@ -20,7 +21,8 @@ export type PairEvaluation = z.infer<typeof pairEvaluationSchema>;
 export const PairEvaluation: typeof pairEvaluationSchema = pairEvaluationSchema;
 
 const Input = z.strictObject({
-  name: z.string(),
+  name: z.string().describe("`{round}` in it stands for the round's number."),
+  round: z.int().positive().optional(),
   set: z.string().optional().describe("The set of pairs, if there are several; absent: one set."),
   batch: ArtifactRef,
   policy: Policy,
@@ -32,8 +34,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * The loss's own metrics on held-out pairs. Hands the policy on, so that what trains it waits until
- * the trainer need not hold it any more. Trains nothing: safe to run twice.
+ * The loss's metrics on held-out pairs. Passes the policy on, so that training waits until the
+ * trainer no longer needs to hold it. Trains nothing: safe to run twice.
  */
 export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvaluation }> =
   defineStage({
@@ -42,12 +44,14 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
     input: Input,
     output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
     runs_on: "trainer",
-    // What was found of held-out pairs before the first round stands, whatever the loss is later.
+    // The result on held-out pairs before the first round stays valid, regardless of the later
+    // loss.
     fork: { keeps: true },
     async run(
-      { name, set, batch, policy, algorithm, opened, micro_batch_tokens_max },
+      { set, batch, policy, algorithm, opened, micro_batch_tokens_max, ...named },
       ctx: RecordingContext,
     ) {
+      const name = evaluationNamed(named);
       const read = Batch.parse(await ctx.artifacts.getJson(batch));
       const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
       const told = await ctx.resource(Trainer).evaluate({
@@ -59,9 +63,10 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
       const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
       if (pair_accuracy === undefined || pair_margin === undefined) {
         throw new TypeError(
-          `Cannot evaluate on pairs because the loss of '${algorithm.name}' gives no ` +
-            "'reward/accuracy' and 'reward/margin': " +
-            `its metrics are ${Object.keys(told.metrics).join(", ") || "none"}`,
+          `Cannot evaluate on pairs because the loss of '${algorithm.name}' does not report ` +
+            `'reward/accuracy' and 'reward/margin': its metrics are ${
+              Object.keys(told.metrics).join(", ") || "none"
+            }`,
         );
       }
       const pairs = read.kind === "preference" ? read.pairs.length : 0;

@@ -12,13 +12,13 @@ import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
 
 /**
- * A directory of its own in the run's: what stood there is replaced whole, so it is none that the
- * run keeps other things in.
+ * The name of a directory in the run's directory. It is replaced as a whole, so it must not be one
+ * in which the run keeps other files.
  */
-const ExportName = z.string().regex(RUN_ID, "must be one plain name of a file")
+const ExportName = z.string().regex(RUN_ID, "must be a plain file name")
   .refine(
     (name) => !["model", "publications", "references", "faults"].includes(name),
-    "is taken by the run itself",
+    "is used by the run itself",
   );
 
 const Input = z.strictObject({ policy: Policy, name: ExportName });
@@ -26,8 +26,8 @@ const Input = z.strictObject({ policy: Policy, name: ExportName });
 type Input = z.input<typeof Input>;
 
 /**
- * Writes a model as a plain Hugging Face directory that `from_pretrained` opens, a policy's vLLM
- * too; what was trained by an adapter as a PEFT directory. Safe to run twice.
+ * Writes a model as a plain Hugging Face directory that `from_pretrained` opens (vLLM also opens a
+ * policy's), or, if an adapter was trained, as a PEFT directory. Safe to run twice.
  */
 function exporting(
   name: string,
@@ -56,7 +56,7 @@ function exporting(
 
 /** Writes the policy as a Hugging Face directory under `runs/RUN`. */
 export const exportPolicy: Stage<Input, Publication> = exporting("export_policy", Trainer);
-/** As a whole model in any case: another chain of versions starts from it. */
+/** Always a complete model, because another chain of versions starts from it. */
 export const exportModel: Stage<Input, Publication> = exporting("export_policy", Trainer, "merged");
 /** Writes the value model as a Hugging Face directory under `runs/RUN`. */
 export const exportCritic: Stage<Input, Publication> = exporting("export_critic", Critic);

@@ -30,8 +30,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Samples every group of a slab at exactly the published version, as one batch that nothing joins.
- * A second run makes the whole slab again: with a sampler that repeats, the same bits.
+ * Samples every group of a slab at exactly the published version, as one closed batch. A second run
+ * generates the whole slab again: with a sampler that repeats, bit for bit the same.
  */
 export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   name: "generate_slab",

@@ -11,7 +11,7 @@ import {
 } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
-/** What a flow gives to a loss beside the live policy, the counts and the lengths. */
+/** What a flow gives to a loss besides the live policy, the counts and the lengths. */
 const GIVEN = {
   rewards: ["old_logp", "behaviour_logp", "ref_logp", "advantage", "returns", "staleness"],
   completions: [],
@@ -37,8 +37,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Records an algorithm's file, whole, with what a trainer finds in it: from here on the run needs
- * the file no more. It fails where the file cannot be used. Reads only: safe to run twice.
+ * Records the whole text of an algorithm's file with what a trainer finds in it: from here on the
+ * run no longer needs the file. Fails if the file cannot be used. Only reads: safe to run twice.
  */
 export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   name: "open_algorithm",
@@ -47,7 +47,7 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   output: OpenedAlgorithm,
   runs_on: "trainer",
   phase: "other",
-  // Rounds of the prefix were made with the file as the parent has recorded it.
+  // Rounds of the prefix used the file as the parent recorded it.
   fork: { anew: true },
   async run({ algorithm, use, updates_per_batch }, ctx) {
     const given = await sourceOf(algorithm);
@@ -93,35 +93,35 @@ export async function sourceOf(
   return { file: basename(source), source: new TextDecoder().decode(bytes), settings };
 }
 
-/** Why a file cannot serve this flow; null if it can. */
+/** Why this flow cannot use a file; null if it can. */
 export function misuse(described: AlgorithmDescription, use: Use): string | null {
   const { needs, value_inputs, inputs, group_min, pairs, coef } = described;
   const unknown = inputs.find((name) =>
     !name.startsWith("coef.") && ![...ALWAYS, ...GIVEN[use.learns_from]].includes(name)
   );
   if (unknown !== undefined) {
-    return `its loss reads '${unknown}', which learning from ${use.learns_from} does not have`;
+    return `its loss reads '${unknown}', which learning from ${use.learns_from} does not provide`;
   }
   if (use.learns_from === "rewards") {
-    if (needs === null) return "it has no credit(round, c): rewards must become advantages";
+    if (needs === null) return "it has no credit(round, c), which turns rewards into advantages";
     const value = needs.find((name) => name === "values" || name === "bootstrap");
     if (value !== undefined && !use.value_model) {
-      return `its credit reads '${value}' and it has no value_loss(x, c, s)`;
+      return `its credit reads '${value}', but it has no value_loss(x, c, s)`;
     }
-    if (pairs) return "its loss compares pairs, and there are none: use flow: preference";
+    if (pairs) return "its loss compares pairs, but this flow has none: use flow: preference";
   } else if (value_inputs !== null) {
-    return `it has a value_loss(x, c, s), and learning from ${use.learns_from} ` +
+    return `it has a value_loss(x, c, s), but learning from ${use.learns_from} ` +
       "trains no value model";
   } else if (Object.keys(coef).length > 0) {
-    return `its coefficients change by what credit returns, and learning from ${use.learns_from} ` +
+    return `credit returns its coefficients, but learning from ${use.learns_from} ` +
       "has no credit";
   }
   if (use.samples_per_prompt !== null && use.samples_per_prompt < group_min) {
-    return `it compares at least ${group_min} samples of a prompt: samples_per_prompt is ` +
+    return `it compares at least ${group_min} samples of a prompt, but samples_per_prompt is ` +
       `${use.samples_per_prompt}`;
   }
   if ((value_inputs !== null) !== use.value_model) {
-    return `algorithm.value_model is ${use.value_model} and it has ${
+    return `algorithm.value_model is ${use.value_model}, but it has ${
       value_inputs === null ? "no" : "a"
     } value_loss`;
   }

@@ -4,7 +4,10 @@ import {
   ArtifactRef,
   Chat,
   type Draw,
+  drawMixed,
   drawRows,
+  firstRows as firstOf,
+  type Picks,
   type Row,
   type RowTable,
   withoutRows,
@@ -15,15 +18,17 @@ const /** @internal */ openedSplitSchema = z.strictObject({
   split: z.string(),
   rows: z.int(),
   digest: z.string(),
-  dropped: ArtifactRef.optional().describe("JSON: places of skipped rows, in order; absent: none."),
+  dropped: ArtifactRef.optional().describe(
+    "JSON: indices of skipped rows, in order; absent: none.",
+  ),
   prompt_tokens_max: z.int().positive().optional().describe(
-    "Longer prompts are cut to their last tokens; absent: none.",
+    "Longer prompts are truncated to their last tokens; absent: no limit.",
   ),
   chat: Chat.optional().describe(
     "How chats are rendered; absent: turns end with the end-of-sequence token.",
   ),
 });
-/** A split as it was when the run began. */
+/** A split at the start of the run. */
 export type OpenedSplit = z.infer<typeof openedSplitSchema>;
 /** Schema of {@linkcode OpenedSplit}. */
 export const OpenedSplit: typeof openedSplitSchema = openedSplitSchema;
@@ -33,7 +38,7 @@ const Input = z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat }
 type Input = z.input<typeof Input>;
 
 /**
- * Records what a split held, so that a resumed run notices a file that changed. Reads only: safe to
+ * Records what a split contained, so that a resumed run notices a changed file. Only reads: safe to
  * run twice.
  */
 export const openData: Stage<Input, OpenedSplit> = defineStage({
@@ -41,7 +46,7 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   version: 1,
   input: Input,
   output: OpenedSplit,
-  // Its input names a split, not the files of it.
+  // Its input names a split, not the split's files.
   fork: { reads: Rows.name },
   run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
@@ -50,8 +55,8 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
 });
 
 /**
- * The table of a split without what was dropped of it, if it still holds what it held when the run
- * began.
+ * The table of a split without the dropped rows, if it still contains what it contained at the
+ * start of the run.
  */
 export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<RowTable> {
   const table = tableOf(opened.split, ctx);
@@ -60,10 +65,10 @@ export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<Ro
     return withoutRows(table, await ctx.artifacts.getJson(opened.dropped) as number[]);
   }
   throw new BadDataError(
-    `Cannot read the '${opened.split}' rows because their files changed since the run began: ` +
-      `${opened.rows} rows then (digest ${opened.digest.slice(0, 12)}), ${table.size} now (${
-        table.digest.slice(0, 12)
-      }). ` +
+    `Cannot read the '${opened.split}' rows because their files have changed since the run ` +
+      `started: ${opened.rows} rows then (digest ${
+        opened.digest.slice(0, 12)
+      }), ${table.size} now (${table.digest.slice(0, 12)}). ` +
       `Restore the files, or start a new run`,
     { split: opened.split },
   );
@@ -76,19 +81,21 @@ export async function firstRows(
   ctx: Context,
 ): Promise<Row[]> {
   const table = await openedTable(opened, ctx);
-  return Array.from(
-    { length: Math.min(count ?? table.size, table.size) },
-    (_, place) => table.row(place),
-  );
+  return await firstOf(table, count ?? table.size);
 }
 
-/** The draws [from, from + count) of a split, each with the bound that its prompt is cut to. */
+/**
+ * The draws [from, from + count) of a split, each with the limit to which its prompt is truncated.
+ * `picks`: the source of each, if sources are mixed.
+ */
 export async function drawsOf(
   opened: OpenedSplit,
-  order: { seed: number; from: number; count: number },
+  { picks, ...order }: { seed: number; from: number; count: number; picks?: Picks },
   ctx: Context,
 ): Promise<Draw[]> {
-  return drawRows(await openedTable(opened, ctx), order).map((draw) => boundedDraw(draw, opened));
+  const table = await openedTable(opened, ctx);
+  const draws = picks ? await drawMixed(table, picks, order) : await drawRows(table, order);
+  return draws.map((draw) => boundedDraw(draw, opened));
 }
 
 /** A draw says how its prompt is rendered and truncated: generating it needs nothing else. */
@@ -100,12 +107,12 @@ export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit
   };
 }
 
-/** The rows of a split as its files are now. */
+/** The rows of a split, read from its current files. */
 export function tableOf(split: string, ctx: Context): RowTable {
   const table = ctx.resource(Rows)[split];
   if (table) return table;
   throw new BadDataError(
-    `Cannot read '${split}' rows because the configuration gives none: add data.${split}`,
+    `Cannot read '${split}' rows because the configuration has none: add data.${split}`,
     {
       split,
     },

@@ -1,9 +1,9 @@
-/** How a batch is cut into optimizer steps, and in which order they are taken. */
+/** How a batch is split into optimizer steps, and the order of these. */
 import type { Context } from "../../engine/mod.ts";
 
 /**
- * The optimizer steps over n groups, rows or pairs: every epoch has all of them, the first in their
- * order.
+ * The optimizer steps over n groups, rows or pairs: every epoch has all of them, the first epoch in
+ * their order.
  */
 export function updatesOf(
   n: number,
@@ -18,7 +18,7 @@ export function updatesOf(
   }).flat();
 }
 
-/** 0..n-1 in an order that follows from the stream (Fisher and Yates). */
+/** 0..n-1 in an order determined by the stream (Fisher and Yates). */
 function shuffled(n: number, random: () => number): number[] {
   const order = Array.from({ length: n }, (_, i) => i);
   for (let i = n - 1; i > 0; i--) {
@@ -29,8 +29,8 @@ function shuffled(n: number, random: () => number): number[] {
 }
 
 /**
- * Indices 0..n-1 cut into `parts` runs whose lengths differ by at most one; empty runs are left
- * out.
+ * Indices 0..n-1 split into `parts` runs whose lengths differ by at most one; empty runs are
+ * omitted.
  */
 export function splitEvenly(n: number, parts: number): number[][] {
   const cut = (i: number) => Math.floor((i * n) / parts);

@@ -15,11 +15,11 @@ const Input = z.strictObject({ model_path: z.string(), optimizer: Optimizer });
 type Input = z.input<typeof Input>;
 
 /**
- * The start's optimizer is only its first versions' setting: what comes after a fork's prefix is
- * trained with the child's.
+ * The start's optimizer applies only to its first versions: after a fork's prefix, training uses
+ * the child's optimizer.
  */
 const START: ForkPolicy = { keeps: true };
-/** A fork's algorithm may learn more beside the policy, from its first round on. */
+/** A fork's algorithm may learn more than the policy, from its first round on. */
 const BESIDE: ForkPolicy = { keeps: true, anew: true };
 
 type Preparing = { trainer: Resource<PolicyTrainer>; fork: ForkPolicy };
@@ -57,7 +57,7 @@ export const prepareCritic: Stage<Input, Policy> = preparing("prepare_critic", {
 });
 
 /**
- * Names a reference model that is not the policy's own start. It is nobody's version: nothing is
+ * Names a reference model that is not the policy's own start. It is not part of a chain: nothing is
  * trained from it.
  */
 export const prepareReference: Stage<Input, Policy> = defineStage({

@@ -15,15 +15,15 @@ export type Published = z.infer<typeof publishedSchema>;
 export const Published: typeof publishedSchema = publishedSchema;
 
 /**
- * Publications that stay beside the newest. One that is needed again after it was dropped is
- * written again.
+ * Number of publications that are kept besides the newest. A dropped one is written again if
+ * needed.
  */
 const KEPT = 3;
 
 /**
- * Writes the weights of a policy and puts them on every sampler, each of which proves that they
- * reached its kernels. Drops the files of older publications; a deletion is recorded before it is
- * done. A second run writes the same files again.
+ * Writes the weights of a policy and loads them on every sampler; each sampler proves that they
+ * reached its kernels. Deletes the files of older publications; a deletion is recorded before it
+ * happens. A second run writes the same files again.
  */
 export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
   name: "publish_policy",
@@ -49,7 +49,7 @@ export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
   },
 });
 
-/** Names of publications that go: all but `dir` and the `kept` that were written last before it. */
+/** Names of publications to delete: all except `dir` and the last `kept` ones written before it. */
 async function olderThan(
   dir: string,
   { publications, kept }: { publications: string; kept: number },

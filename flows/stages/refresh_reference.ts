@@ -22,7 +22,7 @@ type Input = z.input<typeof Input>;
 
 /**
  * Every `refresh_rounds` rounds the reference becomes the policy of that round: its weights are
- * written out for the trainer to read again, and those of the reference before it go; that is
+ * written for the trainer to read, and the previous reference's weights are deleted, which is
  * recorded first. In other rounds the reference is carried over. A second run writes the same
  * files.
  */
@@ -47,21 +47,21 @@ export const refreshReference: Stage<Input, Policy> = defineStage({
 });
 
 /**
- * Where a reference's weights are. Those of a trained version that are not there, as in a fork, are
- * made again.
+ * Where a reference's weights are. If those of a trained version are missing, as in a fork, they
+ * are recreated.
  */
 export async function referencePath(reference: Policy, ctx: Context): Promise<string> {
   if (reference.number === 0) return reference.model_path;
   const dir = `${parentOf(ctx)}/${reference.version.slice(0, 16)}`;
-  // Whole or not at all: it is moved there.
+  // The directory is complete or absent, because it is moved into place.
   const there = await Deno.stat(dir).then(({ isDirectory }) => isDirectory, unlessMissing);
   if (!there) await ctx.resource(Trainer).publish(reference, { dir, form: "merged" }, ctx);
   return dir;
 }
 
 /**
- * The directories that this run has written. A reference may also be a model of the user's, which
- * is never touched.
+ * The directories that this run has written. A reference may also be the user's model, which is
+ * never touched.
  */
 async function references(ctx: Context): Promise<string[]> {
   const parent = parentOf(ctx);

@@ -1,6 +1,11 @@
+import { metricName } from "../../configs/mod.ts";
+import type { Policy } from "../../data/mod.ts";
+import type { RecordedMetrics, RecordingContext } from "../../engine/mod.ts";
+import { VersionNote } from "../../workers/mod.ts";
 import type { ScoredGroup } from "./score_group.ts";
+import { stepMetrics } from "./train_policy.ts";
 
-/** What a round is judged by, over all groups that were drawn in it and did not fail. */
+/** The metrics of a round, over all groups that were drawn in it and did not fail. */
 export function roundMetrics(groups: ScoredGroup[]): Record<string, number> {
   const rewards = groups.flatMap((group) => group.rewards);
   const lengths = groups.flatMap((group) => group.lengths);
@@ -21,12 +26,53 @@ export function roundMetrics(groups: ScoredGroup[]): Record<string, number> {
   };
 }
 
+/**
+ * The mean of each part over the samples that have it, and the share of samples to which a reward
+ * does not apply, if there are any.
+ */
 function partMetrics(
   groups: ScoredGroup[],
   mean: (values: number[]) => number,
 ): Record<string, number> {
   const names = [...new Set(groups.flatMap((group) => Object.keys(group.parts)))];
-  return Object.fromEntries(
-    names.map((name) => [`reward/${name}/mean`, mean(groups.flatMap((g) => g.parts[name] ?? []))]),
-  );
+  return Object.fromEntries(names.flatMap((name): [string, number][] => {
+    const values = groups.flatMap((group) => group.parts[name] ?? []);
+    const known = values.filter((value) => value !== null);
+    const none = (values.length - known.length) / values.length;
+    return [
+      ...(known.length === 0 ? [] : [[`reward/${name}/mean`, mean(known)] as [string, number]]),
+      ...(none === 0 || name.includes("/")
+        ? []
+        : [[`reward/${name}/none_frac`, none] as [string, number]]),
+    ];
+  }));
+}
+
+/**
+ * What was recorded of the round of the running stage so far. `models`: metrics of their last steps
+ * count too.
+ */
+export async function roundMetricsSoFar(
+  ctx: RecordingContext,
+  models: readonly Policy[] = [],
+): Promise<Record<string, number>> {
+  await ctx.durable(); // Else the round's rows may not be there yet.
+  const scope = ctx.key.split("/").slice(0, -1).join("/");
+  const told: Record<string, number> = {};
+  // The first of these were recorded before metrics had separate rows.
+  const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
+  for (const { value } of notes) Object.assign(told, value);
+  const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
+  for (const { value } of rows) Object.assign(told, (value as RecordedMetrics).metrics);
+  for (const { version } of models) {
+    const versions = await ctx.read({ kinds: ["note/version"], prefix: version });
+    const note = versions.map(({ value }) => VersionNote.parse(value)).at(-1);
+    if (note && note.steps.length > 0) Object.assign(told, stepMetrics(note));
+  }
+  return told;
+}
+
+/** The value of the metric of this name; null: the round has none. */
+export function valueOf(told: Record<string, number>, metric: string): number | null {
+  return told[metricName(metric)] ?? null;
 }

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { AlgorithmChoice, hasSignal, SURPLUS } from "../../algs/mod.ts";
-import { ArtifactRef, Sampling, type Slab } from "../../data/mod.ts";
-import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
+import { ArtifactRef, type Picks, Sampling, type Slab } from "../../data/mod.ts";
+import { type Context, defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { RewardConfig } from "../../rewards/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
 import { checkFailed, isMasked } from "./assign_credit.ts";
 import { creditRound } from "./credit_round.ts";
 import { SlabCut } from "./draw_prompts.ts";
 import { generateSlab } from "./generate_slab.ts";
+import { MixedStream, Mixing } from "./mixed_stream.ts";
 import { drawsOf, OpenedSplit } from "./open_data.ts";
 import { Published } from "./publish_policy.ts";
 import { roundMetrics } from "./round_metrics.ts";
@@ -18,9 +19,9 @@ const /** @internal */ drawsSchema = z.strictObject({
     "The next draw; null: every round so far drew prompts_per_round.",
   ),
   pending: z.int().nonnegative().describe(
-    "Usable groups past the cut that are reused: they lead the next round.",
+    "Usable groups past the cut that are reused: they start the next round.",
   ),
-  groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
+  groups: ArtifactRef.nullable().describe("The reused groups as JSON, in draw order."),
 });
 /**
  * What a round with dynamic sampling passes to the next: where the stream of draws continues, and
@@ -52,6 +53,7 @@ const Input = z.strictObject({
   on_failed_sample: z.enum(["drop_group", "drop_sample"]),
   failed_fraction_max: z.number(),
   algorithm: AlgorithmChoice,
+  mixing: Mixing.optional().describe("Absent: sources are not mixed."),
 });
 /** @internal */
 type Input = z.infer<typeof Input>;
@@ -59,15 +61,17 @@ type Input = z.infer<typeof Input>;
 const Output = z.strictObject({
   scored: z.array(ScoredGroup).describe("At most `count`, in draw order."),
   draws: Draws,
-  metrics: z.record(z.string(), z.number()).describe("Of all groups that this round drew."),
+  metrics: z.record(z.string(), z.number()).describe("Rewards of all groups that this round drew."),
+  drawn: Mixing.shape.drawn.optional(),
+  recent: Mixing.shape.recent,
 });
 /** @internal */
 type Output = z.output<typeof Output>;
 
 /**
- * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or
+ * Dynamic sampling: draws batches of prompts until the round has `count` usable groups or
  * `batches_max` batches were drawn. Groups are taken in draw order, reused ones first. Accounts for
- * every draw that it does not hand on. What a batch is made of is recorded as it is made, so a
+ * every draw that it does not pass on. The parts of a batch are recorded as they are created, so a
  * second run continues where the first one ended.
  */
 export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage({
@@ -78,15 +82,17 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
   phase: "generation",
   eager: true,
   attempts_max: 1, // What it calls has separate attempts.
-  async run(input, ctx) {
+  async run(input, ctx: RecordingContext) {
     const { round, last, count, batches_max, surplus, draws, algorithm } = input;
     const from = draws.next ?? (round - 1) * count;
     const discards = surplus === "discard";
     const usable = discards ? [] : await pendingOf(draws, ctx);
     const drawn: ScoredGroup[] = [];
     const dropped: string[] = []; // Why, of those that are not usable.
+    const mixed = input.mixing && await MixedStream.open({ ...input, ...input.mixing }, ctx);
     while (usable.length < count && drawn.length < batches_max * count) {
-      const batch = await sampleBatch(from + drawn.length, input, ctx);
+      const next = { from: from + drawn.length, count };
+      const batch = await sampleBatch({ ...next, picks: mixed?.next(next) }, input, ctx);
       drawn.push(...batch);
       for (const group of batch) {
         const reason = dropReason(algorithm, group);
@@ -102,7 +108,7 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
     };
     const scored = usable.slice(0, count);
     const past = discards || round === last ? [] : usable.slice(count);
-    // A fork may discard what its parent would have reused.
+    // A fork may discard groups that its parent would have reused.
     const surplus_count = usable.length - scored.length - past.length +
       (discards ? draws.pending : 0);
     ctx.tally({ read: drawn.length });
@@ -112,7 +118,8 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
       ctx.emit({ log: shortText(input, { usable: scored.length, drawn: drawn.length }) });
     }
     const groups = past.length === 0 ? null : await ctx.artifacts.putJson(past);
-    return { scored, draws: { next: from + drawn.length, pending: past.length, groups }, metrics };
+    const next = { next: from + drawn.length, pending: past.length, groups };
+    return { scored, draws: next, metrics, ...mixed?.end(drawn, ctx) };
   },
 });
 
@@ -121,12 +128,16 @@ async function pendingOf({ groups }: Draws, ctx: Context): Promise<ScoredGroup[]
 }
 
 /**
- * The groups of the next `count` draws, in draw order. Each slab is scored while others are being
+ * The groups of the next `count` draws, in draw order. Each slab is scored while others are
  * generated.
  */
-async function sampleBatch(from: number, input: Input, ctx: Context): Promise<ScoredGroup[]> {
-  const { data, seed, count, slabs } = input;
-  const cut = cutSlabs(await drawsOf(data, { seed, from, count }, ctx), slabs);
+async function sampleBatch(
+  draws: { from: number; count: number; picks?: Picks },
+  input: Input,
+  ctx: Context,
+): Promise<ScoredGroup[]> {
+  const { data, seed, slabs } = input;
+  const cut = cutSlabs(await drawsOf(data, { seed, ...draws }, ctx), slabs);
   return (await Promise.all(cut.map((slab) => sampleSlab(slab, input, ctx)))).flat();
 }
 
@@ -141,7 +152,7 @@ async function sampleSlab(item: Slab, input: Input, ctx: Context): Promise<Score
   );
 }
 
-/** Why there is nothing to learn from a group; null: there is. */
+/** Why a group has no signal; null: it has one. */
 function dropReason(algorithm: AlgorithmChoice, group: ScoredGroup): string | null {
   if (group.failed !== null) return `failed.${group.failed}`;
   if (group.lengths.every((length) => length === 0)) return "filtered.no_tokens";
@@ -154,9 +165,9 @@ function shortText(
   { usable, drawn }: { usable: number; drawn: number },
 ): string {
   const then = usable === 0
-    ? "nothing is trained and the policy is carried over"
-    : "the round trains on those";
-  return `round ${round} has ${usable} of ${count} groups to learn from after ${drawn} draws in ` +
-    `${batches_max} batches, as many as ` +
-    `it may draw: ${then}`;
+    ? "nothing is trained, and the policy is carried over"
+    : "the round trains on these";
+  return `round ${round} has ${usable} of ${count} groups with a signal after ${drawn} draws in ` +
+    `${batches_max} batches, the maximum ` +
+    `per round: ${then}`;
 }

@@ -13,13 +13,13 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   sampled_at: GeneratedGroup.shape.sampled_at,
   sampled_by: GeneratedGroup.shape.sampled_by,
   rewards: z.array(z.number()).describe("[G] in the order of group.samples."),
-  parts: z.record(z.string(), z.array(z.number())).describe(
-    "[G] each reward function's score, unweighted.",
+  parts: z.record(z.string(), z.array(z.number().nullable())).describe(
+    "[G] each reward function's score, unweighted; null: it does not apply to the sample.",
   ),
   lengths: z.array(z.int()).describe("[G] sampled tokens."),
   stops: z.array(StopReason).describe("[G]"),
   token_rewards: z.literal(true).optional().describe(
-    "An environment gave rewards to tokens; absent: it did not.",
+    "Whether an environment rewarded tokens; absent: it did not.",
   ),
   failures: z.record(z.string(), z.int()).optional().describe(
     "Samples without a score, by reason; absent: none, or an older record.",
@@ -28,7 +28,7 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   detail: z.string().nullable(),
 });
 /**
- * A group with one reward per remaining sample. `failed` names why the whole group is out, `detail`
+ * A group with one reward per remaining sample. `failed`: why the whole group was dropped; `detail`
  * says more.
  */
 export type ScoredGroup = z.infer<typeof scoredGroupSchema>;
@@ -42,8 +42,19 @@ function countsOf(reasons: string[]): Record<string, number> {
 }
 
 /**
- * The version that sampled these groups; the newest, where a round has some that were left over.
+ * Every reward, and the numbers that it returned for all samples that it applies to: others have no
+ * mean over the group.
  */
+function partNames(rewards: string[], parts: Record<string, number>[]): string[] {
+  if (parts.length === 0) return [];
+  const names = new Set([...parts.flatMap((one) => Object.keys(one)), ...rewards]);
+  return [...names].filter((name) => {
+    const [reward] = name.split("/");
+    return name === reward || parts.every((one) => name in one || !(reward! in one));
+  });
+}
+
+/** The version that sampled these groups; the newest one if a round has leftover groups. */
 export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
   return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
 }
@@ -71,7 +82,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
     const functions = scoringFunctions(rewards);
-    // Others' code sees it.
+    // User code sees it.
     if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable();
     const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
     const scores = await ctx.resource(Rewards).score(work, ctx);
@@ -79,17 +90,17 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const unscored = scores.filter(({ failed }) => failed !== null);
     const failure = unscored.find(({ failed }) => failed !== UNGRADED) ?? unscored[0] ?? null;
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
-    // A number that a function gave beside the score of some samples only has no mean over the
-    // group.
     const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
-    const names = Object.keys(parts[0] ?? {}).filter((name) => parts.every((one) => name in one));
+    const names = partNames(functions.map(({ name }) => name), parts);
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
       ...(item.sampled_by === undefined ? {} : { sampled_by: item.sampled_by }),
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
       rewards: kept.map((i) => scores[i]!.reward!),
-      parts: Object.fromEntries(names.map((name) => [name, parts.map((one) => one[name]!)])),
+      parts: Object.fromEntries(
+        names.map((name) => [name, parts.map((one) => one[name] ?? null)]),
+      ),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
       ...(trajectories.some(({ token_rewards }) => token_rewards)

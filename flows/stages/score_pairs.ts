@@ -7,7 +7,7 @@ const Input = z.strictObject({
   batch: ArtifactRef,
   policy: Policy,
   reference: z.strictObject({
-    path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+    path: z.string().nullable().describe("null: the model itself with its adapter switched off."),
     offload: z.boolean(),
   }),
   columns: z.array(ScoredColumn),
@@ -17,8 +17,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * The batch with the columns that its loss reads, and the batch itself where it reads none. Safe to
- * run twice.
+ * The batch with the columns that its loss reads, or the batch itself if it reads none. Safe to run
+ * twice.
  */
 export const scorePairs: Stage<Input, ArtifactRef> = defineStage({
   name: "score_pairs",
@@ -28,7 +28,7 @@ export const scorePairs: Stage<Input, ArtifactRef> = defineStage({
   runs_on: "trainer",
   phase: "training",
   eager: true,
-  // What was found of held-out pairs before the first round stands, whatever the loss is later.
+  // The result on held-out pairs before the first round stays valid, regardless of the later loss.
   fork: { keeps: true },
   async run({ batch, policy, reference, columns, micro_batch_tokens_max }, ctx) {
     if (columns.length === 0) return batch;

@@ -6,7 +6,7 @@ import { RoundTokens } from "./credit_round.ts";
 import { referencePath } from "./refresh_reference.ts";
 import { ScoredGroup } from "./score_group.ts";
 
-/** Whose column it is: the policy's and the reference's, or the value model's. */
+/** Which model computes a column: the policy and the reference, or the value model. */
 const isLogp = (column: ScoredColumn) => column === "old_logp" || column === "ref_logp";
 
 const Columns = z.record(z.string(), ArtifactRef).describe("Column name to its artifact.");
@@ -24,7 +24,7 @@ const TokensInput = z.strictObject({
   ),
   stale_old_logp: z.literal("behaviour").optional().describe(
     "`old_logp` of groups that an older version sampled is the sampler's own; absent: the " +
-      "policy's, as that of all others.",
+      "policy's, as for all others.",
   ),
   temperature: z.number().positive(),
   micro_batch_tokens_max: z.int().positive(),
@@ -33,9 +33,8 @@ const TokensInput = z.strictObject({
 type TokensInput = z.input<typeof TokensInput>;
 
 /**
- * Log-probabilities that credit or loss read, and nothing else: with no columns it does nothing.
- * Groups that failed are left out, as credit leaves them out. Pure but for its artifacts: safe to
- * run twice.
+ * Only the log-probabilities that credit or loss read: without columns it does nothing. Failed
+ * groups are left out, as in credit. Pure except for its artifacts: safe to run twice.
  */
 export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
   name: "score_tokens",
@@ -80,7 +79,7 @@ const ValuesInput = z.strictObject({
 type ValuesInput = z.input<typeof ValuesInput>;
 
 /**
- * What the value model says of a round's tokens, before it learns from them. Pure but for its
+ * The value model's values of a round's tokens, before it learns from them. Pure except for its
  * artifacts: safe to run twice.
  */
 export const scoreValues: Stage<ValuesInput, Columns> = defineStage({

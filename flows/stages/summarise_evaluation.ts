@@ -1,6 +1,17 @@
 import { z } from "zod";
+import { ArtifactRef } from "../../data/mod.ts";
 import { BadDataError, defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
+import { answerReader, RewardConfig } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
+import {
+  bootstrapIntervals,
+  majorityRight,
+  mean,
+  passColumns,
+  type Vote,
+} from "../evaluation_statistics.ts";
+import { decodedSlab } from "./decoded_slabs.ts";
+import { evaluationNamed } from "./evaluate_round.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
 const later = "Absent in older records.";
@@ -12,6 +23,9 @@ const /** @internal */ evaluationSchema = z.strictObject({
   graded: z.int().optional().describe(`Samples with a score. ${later}`),
   right: z.int().nullable().optional().describe(
     `Right samples; null: no reward defines right. ${later}`,
+  ),
+  undecided: z.int().optional().describe(
+    "Graded samples to which the reward that defines right does not apply; absent: none.",
   ),
   failed: z.int().describe("Samples whose grader failed; excluded from every mean."),
   ungraded: z.int().optional().describe(
@@ -27,8 +41,17 @@ const /** @internal */ evaluationSchema = z.strictObject({
   pass_at_1: z.number().nullable().describe("Unbiased estimate from all samples."),
   pass_at_k: z.number().nullable().describe("Share of problems with at least one right sample."),
   pass_at: z.array(z.number()).nullable().optional().describe(
-    `pass@k for k = 1, 2, ..., each over the problems with as many graded samples. ${later}`,
+    `pass@k for k = 1, 2, ..., each over the problems with at least k graded samples. ${later}`,
   ),
+  maj_at_k: z.number().nullable().optional().describe(
+    "Share of problems whose most common answer is right, ties by lot; null: no reward reads " +
+      `answers. Absent: one sample per problem. ${later}`,
+  ),
+  intervals: z.record(z.string(), z.tuple([z.number(), z.number()])).optional().describe(
+    "95 % interval of mean_reward, avg_at_k, maj_at_k and each pass_at_N: bootstrap over " +
+      `problems. Absent: fewer than two problems. ${later}`,
+  ),
+  by_problem: ArtifactRef.optional().describe(`JSON: ProblemResult of each problem. ${later}`),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
 /** What an evaluation found. */
@@ -36,8 +59,25 @@ export type Evaluation = z.infer<typeof evaluationSchema>;
 /** Schema of {@linkcode Evaluation}. */
 export const Evaluation: typeof evaluationSchema = evaluationSchema;
 
+const /** @internal */ problemResultSchema = z.strictObject({
+  row_id: z.string(),
+  graded: z.int().describe("Samples with a score."),
+  mean_reward: z.number().nullable().describe("Of the graded samples; null: there are none."),
+  decided: z.int().describe("Samples that are right or wrong."),
+  right: z.int(),
+  majority: z.number().nullable().describe(
+    "Chance that the most common answer is right; null: no vote.",
+  ),
+});
+/** What an evaluation found about one problem: two evaluations are compared by it. */
+export type ProblemResult = z.infer<typeof problemResultSchema>;
+/** Schema of {@linkcode ProblemResult}. */
+export const ProblemResult: typeof problemResultSchema = problemResultSchema;
+
 const Input = z.strictObject({
-  name: z.string(),
+  name: z.string().describe("`{round}` in it stands for the round's number."),
+  round: z.int().positive().optional(),
+  metrics_under: z.string().optional().describe("Prefix of its metrics. Absent: eval/NAME."),
   scored: z.array(ScoredGroup),
   greedy: z.boolean(),
   correct_by: z.string().nullable().describe(
@@ -47,10 +87,13 @@ const Input = z.strictObject({
     "Its score from which a sample counts as right. Absent: 1.",
   ),
   says_right: z.literal(true).optional().describe(
-    "What it returns as `right` beside its score comes first.",
+    "If it returns `right` with its score, that decides instead.",
   ),
   failed_fraction_max: z.number().optional().describe(
     "Fails if more than this share of samples failed. Absent: 1.",
+  ),
+  answers_by: RewardConfig.optional().describe(
+    "The reward that reads the answers for a majority. Absent: none.",
   ),
 });
 /** @internal */
@@ -58,49 +101,114 @@ type Input = z.infer<typeof Input>;
 
 /**
  * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted
- * separately and excluded from every mean. pass@k of one problem with c of n right: 1 - C(n-c, k) /
- * C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
+ * separately and excluded from every mean.
  */
-export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({
+export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = defineStage({
   name: "summarise_evaluation",
   version: 1,
   input: Input,
   output: Evaluation,
-  run(input, ctx: RecordingContext) {
-    const { name, scored, greedy } = input;
+  async run(input, ctx: RecordingContext) {
+    const { scored, greedy } = input;
+    const name = evaluationNamed(input);
     const { asked, failed, ungraded, failures } = counted(scored);
     checkGraded(input, { samples: asked * scored.length, failed });
-    const graded = scored.filter((group) => group.rewards.length > 0);
-    const right = input.correct_by === null ? null : graded.map((group) => rightOf(group, input));
-    const pass_at = right &&
-      passAtAll(graded.map((group, i) => ({ n: group.rewards.length, c: right[i]! })));
+    const problems = await problemResults(input, ctx);
+    const sum = (of: (one: ProblemResult) => number) =>
+      problems.reduce((total, one) => total + of(one), 0);
+    const graded = sum((one) => one.graded);
+    const decided = sum((one) => one.decided);
+    const has_right = input.correct_by !== null && (decided > 0 || graded === 0);
+    const undecided = has_right ? graded - decided : 0;
+    const columns = has_right ? columnsOf(problems) : rewardColumn(problems);
+    const means = Object.fromEntries(
+      Object.entries(columns).map(([of, values]) => [of, mean(values.filter(isKnown))]),
+    );
+    const passes = Object.keys(means).filter((of) => of.startsWith("pass_at_"));
+    const pass_at = has_right ? passes.map((_, i) => means[`pass_at_${i + 1}`]!) : null;
+    const intervals = bootstrapIntervals(columns, ctx.random("bootstrap"));
     const summary: Evaluation = {
       name,
       problems: scored.length,
       samples_per_problem: asked,
-      graded: graded.reduce((sum, group) => sum + group.rewards.length, 0),
-      right: right && right.reduce((sum, n) => sum + n, 0),
+      graded,
+      right: has_right ? sum((one) => one.right) : null,
+      ...(undecided === 0 ? {} : { undecided }),
       failed,
       ungraded,
       failures,
-      mean_reward: mean(graded.map((group) => mean(group.rewards))),
-      avg_at_k: right && mean(graded.map((group, i) => right[i]! / group.rewards.length)),
+      mean_reward: means.mean_reward!,
+      avg_at_k: means.avg_at_k ?? null,
       pass_at_1: pass_at && pass_at[0]!,
       pass_at_k: pass_at && pass_at.at(-1)!,
       pass_at,
+      ...(asked > 1 && { maj_at_k: means.maj_at_k ?? null }),
       greedy,
+      ...(Object.keys(intervals).length > 0 && { intervals }),
+      by_problem: await ctx.artifacts.putJson(problems),
     };
     ctx.note("evaluation", name, summary);
-    ctx.emit({ metrics: metricsOf(summary), version: sampledBy(scored) });
+    const metrics = metricsOf(summary, input.metrics_under ?? `eval/${name}`);
+    ctx.emit({ metrics, version: sampledBy(scored) });
     return summary;
   },
 });
 
-function mean(values: number[]): number {
-  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+/** What is known of each problem, in the order of the rows. */
+async function problemResults(
+  input: Input,
+  { artifacts }: Pick<RecordingContext, "artifacts">,
+): Promise<ProblemResult[]> {
+  const reader = input.answers_by === undefined ? null : answerReader(input.answers_by);
+  const results: ProblemResult[] = [];
+  for (const one of input.scored) {
+    const { row_id, trajectories } = (await decodedSlab(one.group.slab, artifacts))
+      .groups[one.group.index]!;
+    const right = input.correct_by === null ? [] : rightOf(one, input);
+    const decided = right.filter((said) => said !== null);
+    const votes = reader === null ? [] : one.group.samples.flatMap((sample, i): Vote[] => {
+      const answer = reader(trajectories[sample]!.text);
+      return right[i] === null ? [] : [{ answer, right: right[i]! }];
+    });
+    results.push({
+      row_id,
+      graded: one.rewards.length,
+      mean_reward: one.rewards.length === 0 ? null : mean(one.rewards),
+      decided: decided.length,
+      right: decided.filter((said) => said).length,
+      majority: votes.length > 0 ? majorityRight(votes) : null,
+    });
+  }
+  return results;
 }
 
-/** Samples that were asked for of each problem, and why some have no score. */
+type Columns = Record<string, (number | null)[]>;
+
+function rewardColumn(problems: ProblemResult[]): Columns {
+  return { mean_reward: problems.map((one) => one.mean_reward) };
+}
+
+/** What is averaged over the problems: [name][problem]. */
+function columnsOf(problems: ProblemResult[]): Columns {
+  const counts = problems.map(({ decided: n, right: c }) => ({ n, c }));
+  const passes = passColumns(counts).map((values, i): [string, (number | null)[]] => [
+    `pass_at_${i + 1}`,
+    values,
+  ]);
+  const majority = problems.map((one) => one.majority);
+  return {
+    ...rewardColumn(problems),
+    avg_at_k: counts.map(({ n, c }) => n === 0 ? null : c / n),
+    ...(majority.some(isKnown) && { maj_at_k: majority }),
+    ...Object.fromEntries(passes),
+  };
+}
+
+function isKnown(value: number | null): value is number {
+  return value !== null;
+}
+
+/** The requested samples of each problem, and why some have no score. */
 function counted(scored: ScoredGroup[]) {
   const missing = ({ failures = {} }: ScoredGroup) =>
     Object.values(failures).reduce((sum, n) => sum + n, 0);
@@ -124,12 +232,13 @@ function counted(scored: ScoredGroup[]) {
 
 /** @throws {BadDataError} If too many samples failed, or none has a score. */
 function checkGraded(
-  { name, scored, failed_fraction_max = 1 }: Input,
+  { scored, failed_fraction_max = 1, ...input }: Input,
   counts: { samples: number; failed: number },
 ): void {
   const { samples, failed } = counts;
   const none = scored.length > 0 && scored.every((group) => group.rewards.length === 0);
   if (!none && failed <= failed_fraction_max * samples) return;
+  const name = evaluationNamed(input);
   const first = scored.find((group) => group.failed !== null || group.failures !== undefined);
   const why = none && failed === 0
     ? `none of its ${samples} samples can be graded`
@@ -144,47 +253,41 @@ function checkGraded(
   );
 }
 
+/** Whether each scored sample is right; null: the deciding reward does not apply to it. */
 function rightOf(
   { rewards, parts }: ScoredGroup,
   { correct_by, right_at = 1, says_right }: Input,
-): number {
+): (boolean | null)[] {
   const said = says_right ? parts[`${correct_by}/right`] : undefined;
-  if (said) return said.filter((value) => value >= 0.5).length;
-  return (parts[correct_by!] ?? rewards.map(() => 0)).filter((score) => score >= right_at).length;
+  const values = said ?? parts[correct_by!] ?? rewards.map(() => 0);
+  return values.map((one) => one === null ? null : one >= (said ? 0.5 : right_at));
 }
 
-/** pass@k for every k that some problem has enough samples for. */
-function passAtAll(problems: { n: number; c: number }[]): number[] {
-  const most = Math.max(0, ...problems.map(({ n }) => n));
-  return Array.from({ length: most }, (_, i) => {
-    const enough = problems.filter(({ n }) => n > i);
-    return mean(enough.map(({ n, c }) => passAtK(n, c, i + 1)));
-  });
-}
+/** Means whose intervals are metrics too: a line for every pass@k has no reader. */
+const WITH_BOUNDS = ["mean_reward", "avg_at_k", "maj_at_k"];
 
 function metricsOf(
-  { name, graded, right, failed, ungraded, ...summary }: Evaluation,
+  { graded, right, failed, ungraded, intervals = {}, ...summary }: Evaluation,
+  under: string,
 ): Record<string, number> {
-  const { avg_at_k, pass_at, mean_reward, samples_per_problem } = summary;
+  const { avg_at_k, maj_at_k = null, pass_at, mean_reward, samples_per_problem } = summary;
   const passes = (pass_at ?? []).map((value, i): [string, number] => [`pass_at_${i + 1}`, value]);
+  const spelled = (of: string) => of.replace(/_k$/, `_${samples_per_problem}`);
+  const bounds = WITH_BOUNDS.filter((of) => of in intervals).flatMap((of): [string, number][] => [
+    [`${spelled(of)}_low`, intervals[of]![0]],
+    [`${spelled(of)}_high`, intervals[of]![1]],
+  ]);
   const told = {
     graded: graded!,
     failed,
     ungraded: ungraded!,
     mean_reward,
     ...(right !== null && { right: right! }),
-    ...(avg_at_k !== null && { [`avg_at_${samples_per_problem}`]: avg_at_k }),
-    ...Object.fromEntries(passes),
+    ...(avg_at_k !== null && { [spelled("avg_at_k")]: avg_at_k }),
+    ...(maj_at_k !== null && { [spelled("maj_at_k")]: maj_at_k }),
+    ...Object.fromEntries([...passes, ...bounds]),
   };
   return Object.fromEntries(
-    Object.entries(told).map(([metric, value]) => [`eval/${name}/${metric}`, value]),
+    Object.entries(told).map(([metric, value]) => [`${under}/${metric}`, value]),
   );
-}
-
-/** Chance that at least one of `k` samples drawn from `n` is right, if `c` of the `n` are. */
-export function passAtK(n: number, c: number, k: number): number {
-  if (n - c < k) return 1;
-  let none = 1;
-  for (let i = n - c + 1; i <= n; i++) none *= 1 - k / i;
-  return 1 - none;
 }

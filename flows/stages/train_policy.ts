@@ -29,8 +29,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Trains one batch. The version that it makes is named before the work starts, so a second run
- * gives the same version; without a batch (nothing of the round was usable for this model) it is
+ * Trains one batch. The resulting version is named before the work starts, so a second run creates
+ * the same version. Without a batch (nothing in the round was usable for this model) the version is
  * carried over.
  */
 function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof TracedAlgorithm) {
@@ -48,7 +48,7 @@ function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof Tr
     ) {
       if (batch === null) return policy;
       const recorded = opened?.[loss] ?? await ctx.artifacts.put(lossOf(algorithm, loss));
-      // What the value model says is of no policy.
+      // The value model's metrics belong to no policy.
       const mismatch = loss === "loss" ? ratioBounds(algorithm, opened?.settings) : undefined;
       const work = { policy, batch, loss: recorded, optimizer, micro_batch_tokens_max, mismatch };
       const trained = await ctx.resource(trainer).train(work, ctx);
@@ -65,7 +65,7 @@ export const trainPolicy: Stage<Input, Policy> = training("train_policy", Traine
 export const trainCritic: Stage<Input, Policy> = training("train_critic", Critic, "value_loss");
 
 /**
- * What is shown of a version: the last step that was taken. A value model's numbers have separate
+ * The metrics shown for a version: those of its last step. A value model's metrics have separate
  * names.
  */
 export function stepMetrics(
@@ -86,7 +86,7 @@ export function stepMetrics(
   };
 }
 
-/** The choices of a run are few, and the same in every round. */
+/** A run has few choices, and they are the same in every round. */
 const LOSSES_MAX = 16;
 const losses = new Map<string, Uint8Array>();
 

@@ -69,7 +69,7 @@ Deno.test("checkAggregation() refuses a denominator that divides nothing", () =>
   const { error } = Settings.safeParse({ loss_denominator: 8 });
   deepStrictEqual(error?.issues.map(({ path, message }) => [path, message]), [[
     ["loss_denominator"],
-    "divides nothing under aggregation token_mean: leave it out, or use " +
+    "has no effect with aggregation token_mean: leave it out, or use " +
     "sequence_mean_token_sum or token_sum",
   ]]);
 });

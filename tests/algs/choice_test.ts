@@ -143,7 +143,8 @@ Deno.test("creditOf() refuses an advantage that is not a number", () => {
 Deno.test("creditOf() refuses credit of a Python file, which a trainer opens", () => {
   const file = AlgorithmChoice.parse({ name: "python", source: "my.py" });
   throws(() => creditOf(file, ROUND), {
-    message: "Cannot compute with my.py here because it is in Python: a trainer opens it, see " +
+    message:
+      "Cannot compute with my.py here because it is in Python and only a trainer opens it, see " +
       "open_algorithm",
   });
 });

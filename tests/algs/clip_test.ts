@@ -22,6 +22,6 @@ Deno.test("checkClip() refuses a dual clip that the upper clip has made useless"
   const { error } = Settings.safeParse({ dual_clip: 1.3 });
   deepStrictEqual(error?.issues.map(({ path, message }) => [path[0], message]), [[
     "dual_clip",
-    "bounds what the ratio's own clip should: it must be more than 1 + clip_high (1.3)",
+    "overrides the ratio's clip: it must be more than 1 + clip_high (1.3)",
   ]]);
 });

@@ -44,7 +44,7 @@ Deno.test("DAPO in a record without surplus rescored what was left over", () => 
 
 Deno.test("DAPO refuses a penalty without an end, and one longer than a completion", () => {
   deepStrictEqual(refusals(dapo, { overlong_buffer: 8 }), [
-    "overlong_buffer: needs overlong_length_max, the length at which the penalty is whole: " +
+    "overlong_buffer: needs overlong_length_max, the length with the full penalty: " +
     "usually sampler.tokens_max",
   ]);
   deepStrictEqual(refusals(dapo, { overlong_buffer: 8, overlong_length_max: 4 }), [

@@ -31,7 +31,7 @@ Deno.test("Dr. GRPO has no deviation to add to, sums over tokens and needs group
 
 Deno.test("Dr. GRPO refuses a denominator that its aggregation does not divide by", () => {
   deepStrictEqual(refusals(dr_grpo, { aggregation: "token_mean", loss_denominator: 8 }), [
-    "loss_denominator: divides nothing under aggregation token_mean: leave it out, or use " +
+    "loss_denominator: has no effect with aggregation token_mean: leave it out, or use " +
     "sequence_mean_token_sum or token_sum",
   ]);
 });

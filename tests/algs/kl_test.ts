@@ -125,7 +125,7 @@ Deno.test("klSettings refuse estimators that are wrong where they stand", () => 
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_k2" })?.length, 1);
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_weighted" })?.length, 1);
   deepStrictEqual(messages({ kl_target: 6 }), [
-    "steers a weight that starts at 0 and so stays there: give kl_coef a first value, e.g. 0.1",
+    "steers a weight that starts at 0 and so stays 0: set kl_coef to a start value, e.g. 0.1",
   ]);
   for (const kl_estimator of ["k1", "k3"] as const) {
     strictEqual(messages({ kl_in: "reward", kl_estimator }), undefined);

@@ -34,7 +34,7 @@ Deno.test("checkOverlong() refuses a buffer without an end, or longer than a com
     Settings.safeParse(given).error?.issues.map(({ path, message }) => [path[0], message]);
   deepStrictEqual(messages({ overlong_buffer: 4 }), [[
     "overlong_buffer",
-    "needs overlong_length_max, the length at which the penalty is whole: usually " +
+    "needs overlong_length_max, the length with the full penalty: usually " +
     "sampler.tokens_max",
   ]]);
   deepStrictEqual(messages({ overlong_buffer: 5, overlong_length_max: 4 }), [[

@@ -70,7 +70,7 @@ Deno.test("a configuration tells what its profile set, what was written, and lim
   strictEqual(profile!.name, "feynrl");
   strictEqual(profile!.set.std_epsilon, 1e-8);
   deepStrictEqual(profile!.written, { clip_low: 0.2 });
-  match(profile!.ends.join(" "), /last token alone/);
+  match(profile!.ends.join(" "), /only to the last token/);
   const from = (path: string) => origins.find((origin) => origin.path === path)!;
   deepStrictEqual([from("algorithm.std_epsilon").origin, from("algorithm.std_epsilon").where], [
     "profile",
@@ -110,8 +110,8 @@ Deno.test("a problem with what a profile filled in is told where the profile sta
   );
   strictEqual(
     await refusal("{ name: grpo, profile: trl, kl_in: reward }"),
-    "run.yaml:4:35 algorithm.kl_estimator: k3_weighted in the reward is k3 as a reward, where " +
-      "the ratio is 1: " +
+    "run.yaml:4:35 algorithm.kl_estimator: k3_weighted in the reward equals k3 as a reward, " +
+      "because the ratio is 1: " +
       'use k1 or k3, got "k3_weighted"',
   );
 });

@@ -43,8 +43,8 @@ Deno.test("unopened() knows whether a value model is trained, and computes nothi
   const file = unopened({ ...FILE, value_model: true });
   const elsewhere = {
     name: "RangeError",
-    message: "Cannot compute with losses/my.py here because it is in Python: a trainer opens it, " +
-      "see open_algorithm",
+    message: "Cannot compute with losses/my.py here because it is in Python and only a trainer " +
+      "opens it, see open_algorithm",
   };
   throws(() => file.loss(null as never, null as never), elsewhere);
   throws(() => file.value_loss!(null as never, null as never), elsewhere);

@@ -23,6 +23,12 @@ Deno.test("an algorithm is in the table of the flow that has what it learns from
   deepStrictEqual(pairs.map(({ name }) => name), Object.keys(PREFERENCE_ALGORITHMS));
 });
 
+/** A column of verl's rows has the name of an algorithm. */
+const COLUMN = {
+  file: "workers/python/holdfast_worker/rewards/styles/verl.py",
+  is: "reward_model",
+};
+
 Deno.test("an algorithm is a file and a line of the table: only profiles name it too", async () => {
   const root = new URL("../../", import.meta.url);
   const names = Object.keys(ALGORITHMS).map((name) =>
@@ -34,7 +40,8 @@ Deno.test("an algorithm is a file and a line of the table: only profiles name it
       const path = file.pathname.slice(root.pathname.length);
       const own = path === "algs/table.ts" || path === "algs/profiles.ts" ||
         Object.keys(ALGORITHMS).some((name) => path === `algs/${name}.ts`);
-      const text = await Deno.readTextFile(file);
+      const whole = await Deno.readTextFile(file);
+      const text = path === COLUMN.file ? whole.replaceAll(`"${COLUMN.is}"`, "") : whole;
       if (!own && names.some((name) => name.test(text))) named.push(path);
     }
   }

@@ -164,3 +164,21 @@ Deno.test("idleShare() is the part that no interval covers, however they overlap
 Deno.test("median() of odd and even counts", () => {
   deepStrictEqual([median([3, 1, 2]), median([4, 1, 2, 3]), median([])], [2, 2.5, NaN]);
 });
+
+Deno.test("bench data --json has seconds and memory of both sides at each size", async () => {
+  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
+  const sizes = ["--small", "10", "--middle", "20", "--large", "30", "--reads", "8"];
+  const { code, lines, said } = await bench(["data", "--json", ...sizes], {
+    HOLDFAST_TEST_TRL_PYTHON: HOLDFAST_TEST_TRL_PYTHON!,
+  });
+  strictEqual(code, 0, said);
+  const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
+  deepStrictEqual([measured.small_rows, measured.middle_rows, measured.large_rows], [10, 20, 30]);
+  for (const size of ["small", "middle", "large"]) {
+    for (const side of ["first", "again", "peer"]) {
+      for (const number of ["open_s", "peak_mib"]) {
+        ok(measured[`${size}_${side}_${number}`]! > 0, `${size} ${side} ${number}`);
+      }
+    }
+  }
+});

@@ -66,7 +66,7 @@ Deno.test("a reward that cannot be imported, and rows without the answer it need
   strictEqual(code, 2, err);
   match(
     err,
-    /^Cannot start because 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /,
+    /^Cannot start because 1 of 2 rows cannot be scored; the first one is row '\w+' of data\./,
   );
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
@@ -182,7 +182,7 @@ Deno.test("an environment of one's own that lacks packages is told in one senten
   strictEqual(lacks.code, 3, lacks.err);
   match(
     lacks.err,
-    /run bare failed: .*bare_python' because it lacks websockets, .*torch.*\. Fix: install that there, or leave/,
+    /run bare failed: .*bare_python' because it lacks websockets, .*torch.*\. Fix: install them there, or leave/,
   );
   const none = `${home}/without_environments`;
   const path = await Deno.makeTempDir({ dir: home });

@@ -89,7 +89,7 @@ Deno.test("download() refuses other bytes, and begins again after them", () =>
     });
     deepStrictEqual(await texts(), { "weights.partial": "" });
     await rejects(download({ ...file, bytes: TEXT.length - 1 }), {
-      message: `Cannot fetch weights from ${url} because it sends more than the listed ` +
+      message: `Cannot fetch weights from ${url} because the server sends more than the listed ` +
         `${TEXT.length - 1} bytes`,
     });
   }));

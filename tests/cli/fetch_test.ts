@@ -133,7 +133,7 @@ const BAD: Record<string, { answer: Answer; says: RegExp }> = {
   },
   "too many bytes": {
     answer: (text) => new Response(`${text}!`),
-    says: /it sends more than the listed 2 bytes/,
+    says: /the server sends more than the listed 2 bytes/,
   },
   "an error": {
     answer: () => new Response("gone", { status: 404 }),

@@ -329,6 +329,6 @@ Deno.test("LiveView warns at the first round of a stretch that takes no step, wi
   strictEqual(warnings.length, 1);
   match(
     warnings[0]!,
-    /round 2: no step was taken, as none of 8 groups had an advantage \(zero_advantage 7, reward_error 1\)/,
+    /round 2: no step was taken because none of 8 groups had an advantage \(zero_advantage 7, reward_error 1\)/,
   );
 });

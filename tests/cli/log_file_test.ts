@@ -65,6 +65,7 @@ const line = fc.oneof(
 const step = fc.oneof(
   { weight: 6, arbitrary: line.map((text) => ({ add: `${text}\n` })) },
   { weight: 2, arbitrary: fc.constant({ add: "no end yet" }) },
+  { weight: 2, arbitrary: fc.constant({ add: "\n" }) },
   { weight: 2, arbitrary: fc.constant("turn over" as const) },
   { weight: 3, arbitrary: fc.constant("look" as const) },
 );
@@ -89,7 +90,10 @@ Deno.test("lastLines() gives the last lines of what is left, wherever the log wa
           }
         }),
     ),
-    { numRuns: 60 },
+    {
+      numRuns: 60,
+      examples: [[[{ add: "no end yet" }, "turn over", { add: "\n" }, { add: "\n" }], 1]],
+    },
   ));
 
 Deno.test("FollowedLog gives every line once, in order, however often the log was turned over between two looks", () =>

@@ -45,7 +45,7 @@ Deno.test("logs says where the logs of a run or an attempt would be", async () =
   strictEqual(silent.code, 2);
   match(silent.err, /'silent' because none of its workers has started \(.*\/logs\/silent\)/);
   const attempt = await inProcess(["logs", "a", "--attempt", "3"], { home });
-  match(attempt.err, /because attempt 3 has none: try without --attempt/);
+  match(attempt.err, /because attempt 3 has no logs: try without --attempt/);
 });
 
 Deno.test("logs --follow of an ended run prints every log from its start, and ends", async () => {

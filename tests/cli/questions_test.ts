@@ -41,10 +41,11 @@ Deno.test("run and plan ask about sizes that are hardly meant, and about no othe
   const dir = await freshHome();
   const [silly, meant] = [{ tokens: 4096, prompts: 8 }, { tokens: 32, prompts: ROWS }];
   const questions = [
-    "sampler.tokens_max is 4096, and the model's context has room for 64 tokens, the prompt's too: " +
-    "every completion ends where the room does. Fix: a smaller sampler.tokens_max",
-    "prompts_per_round is 8, and there are 3 rows to train on: a round has every row 2.7 times. " +
-    "Fix: a smaller prompts_per_round, or more rows",
+    "sampler.tokens_max is 4096, but the model's context has room for 64 tokens, including the " +
+    "prompt: " +
+    "every completion ends there. Fix: lower sampler.tokens_max",
+    "prompts_per_round is 8, but there are 3 rows to train on: a round has every row 2.7 times. " +
+    "Fix: lower prompts_per_round, or add rows",
   ];
   for (const [sizes, asked] of [[silly, questions], [meant, []]] as const) {
     const config = await written(dir, sizes);

@@ -42,11 +42,12 @@ def hangs(completion, row, **_):
   ) => ["reward", "test", `${home}/mine.py:${name}`, "--data", GOOD, ...at];
   const thrown = await rl(test("right"));
   strictEqual(thrown.code, 3, thrown.err);
+  match(thrown.out, /^style holdfast, a call scores one sample: its parameters completion and row/);
   match(
     thrown.out,
-    /^1 {2}\w+ {2}"2"\nFAILED {2}\w+ {2}"4"\n {2}\| error: ValueError: cannot grade this\n/,
+    /\n1 {2}\w+ {2}"2"\nFAILED {2}\w+ {2}"4"\n {2}\| error: ValueError: cannot grade this\n/,
   );
-  match(thrown.out, /\n2 rows, 1 failed, p50 /);
+  match(thrown.out, /\n2 rows, 1 failed \(error 1\), p50 /);
   const partly = await rl(test("partly"));
   match(
     partly.out,
@@ -59,4 +60,49 @@ def hangs(completion, row, **_):
   const missing = await rl(test("wrong"));
   strictEqual(missing.code, 2);
   match(missing.err, /mine\.py has no function 'wrong'/);
+});
+
+/** The rows of a file, and what `reward test` prints for them with a function of `styles`. */
+async function styled(name: string, rows: object[], ...options: string[]) {
+  const data = `${home}/styled.jsonl`;
+  await Deno.writeTextFile(data, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  const source = new URL(`../rewards/styles/${name}`, import.meta.url).pathname;
+  return await rl(["reward", "test", source, "--data", data, ...at, ...options]);
+}
+
+Deno.test("reward test says how a function of another framework is called", async () => {
+  const columns = { extra_info: { split: "train" }, data_source: "gsm8k" };
+  const row = (completion: string) => ({
+    prompt: [{ role: "user", content: "1+1?" }],
+    reward_model: { style: "rule", ground_truth: "2" },
+    ...columns,
+    completion,
+  });
+  const verl = await styled("verl.py:compute_score", [row("it is 2"), row("3")]);
+  strictEqual(verl.code, 0, verl.err);
+  match(
+    verl.out,
+    /^style verl, a call scores one sample: its parameters data_source and solution_/,
+  );
+  match(verl.out, /\n1 {2}\w+ {2}"it is 2"\n0 {2}\w+ {2}"3"\n2 rows, 0 failed, p50 /);
+  const slime = await styled("slime.py:batched_custom_rm", [row("1"), row("four")]);
+  match(slime.out, /^style slime_group, a call scores all samples of a prompt: .*\n0\.25 .*\n1 /);
+});
+
+Deno.test("reward test refuses a signature of two styles, and --style decides", async () => {
+  const rows = [{ prompt: "a", answer: "1" }];
+  const two = await styled("mixed.py:ambiguous", rows);
+  strictEqual(two.code, 2);
+  match(
+    two.err,
+    /its style may be trl \(.*\) or verifiers_group \(.*\)\. Fix: name one: `style: trl`/,
+  );
+  const one = await styled("mixed.py:ambiguous", rows, "--style", "verifiers_group");
+  match(one.out, /^style verifiers_group, .*: `style` names it\n0 /);
+  const wrong = await styled("mixed.py:ambiguous", rows, "--style", "tlr");
+  strictEqual(wrong.code, 2);
+  match(wrong.err, /Cannot use 'tlr' for --style .*Fix: give one of holdfast, trl, verl/);
+  const shipped = await rl(["reward", "test", "gsm8k", "--data", GOOD, "--style", "trl", ...at]);
+  strictEqual(shipped.code, 2);
+  match(shipped.err, /Cannot use --style with 'gsm8k' because it is no function in Python/);
 });

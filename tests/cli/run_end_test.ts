@@ -7,7 +7,7 @@ import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts"
 
 // Fake completions are never the answer: every group is all zeros.
 const ALL_ALIKE = [{ name: "exact_match" }];
-const NO_STEP = "no step was taken, as none of 4 groups had an advantage (zero_advantage 4)";
+const NO_STEP = "no step was taken because none of 4 groups had an advantage (zero_advantage 4)";
 
 /** The last lines of a fake run of two rounds, and what `show` says of it. */
 async function ended(reward: object[]) {

@@ -19,6 +19,7 @@ const NEW: RunView = {
   round: 0,
   policy: null,
   rows: [],
+  mixture: [],
   recoveries: [],
   replans: [],
   settings: [],
@@ -100,5 +101,16 @@ Deno.test("runText() says what resumes, replans and recoveries changed", () => {
     "replan     at a resume, resume: trainer.ranks 1 -> 2",
     "replan     in round 4, out_of_memory: trainer.ranks 1 -> 2",
     "setting    workers.hub_port - -> 8080",
+  ]);
+});
+
+Deno.test("runText() says what was drawn of each source of a mixture, and what is left", () => {
+  const mixture = [
+    { name: "math", rows: 100, drawn: 30, repeated: 0, share: 0.75, recent: 0.5 },
+    { name: "code", rows: 8, drawn: 10, repeated: 2, share: 0.25, recent: null },
+  ];
+  deepStrictEqual(added({ mixture }), [
+    "source     math: 30 draws of 100 rows, 70 left, share 0.750, recent reward 0.500",
+    "source     code: 10 draws of 8 rows, exhausted, 2 repeated, share 0.250",
   ]);
 });

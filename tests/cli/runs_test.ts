@@ -145,7 +145,7 @@ Deno.test("logs shows the last lines of each process's newest log, and where the
   match((await rl(["logs", "small", ...at])).out, /==> .*agent\.1\.log <==\n/);
   const other = await rl(["logs", "small", ...at, "--attempt", "7"]);
   strictEqual(other.code, 2);
-  match(other.err, /attempt 7 has none/);
+  match(other.err, /attempt 7 has no logs/);
   await Deno.mkdir(`${home}/logs/small/attempt_10`);
   await Deno.writeTextFile(`${home}/logs/small/attempt_10/sampler_0.rank0.gen1.log`, "again\n");
   const { logs: later } = await json<Logs>(["logs", ...at]);

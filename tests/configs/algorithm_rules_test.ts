@@ -57,8 +57,8 @@ Deno.test("the penalty for long completions begins below the longest completion"
   deepStrictEqual(issues({ algorithm: algorithmOf(101), sampler }), []);
   deepStrictEqual(issues({ algorithm: algorithmOf(100), sampler }), [{
     path: ["algorithm", "overlong_length_max"],
-    message: "is 612; the penalty begins at 512 tokens, and a completion has at most 512, " +
-      "sampler.tokens_max: it would never be taken",
+    message: "is 612; the penalty starts at 512 tokens, but a completion has at most 512 " +
+      "(sampler.tokens_max): the penalty would never apply",
   }]);
   const off = algorithm("dapo", { overlong_buffer: 0, overlong_length_max: null });
   deepStrictEqual(issues({ algorithm: off, sampler }), []);

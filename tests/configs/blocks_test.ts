@@ -24,7 +24,7 @@ Deno.test("ModelOrRecipe fills in neither the path nor the recipe, so that rules
 Deno.test("an evaluation needs problems, and training can do without", () => {
   deepStrictEqual(TrainingData.parse({ train: rows }).eval, []);
   deepStrictEqual(refused(TrainingData, { train: [] }), ["train"]);
-  deepStrictEqual(refused(EvaluationData, { eval: [] }), ["eval"]);
+  deepStrictEqual(EvaluationData.parse({}).eval, []); // A rule asks for them, or for a set.
 });
 
 Deno.test("an earlier record's prompts are unchecked, and its evaluation is one result", () => {
@@ -40,7 +40,12 @@ Deno.test("an earlier record's prompts are unchecked, and its evaluation is one 
   });
   const before = restored(EvaluationConfig, {});
   deepStrictEqual([before.right_at, before.failed_fraction_max, before.files], [1, 1, "together"]);
-  deepStrictEqual(restored(PairEvaluationConfig, {}), { pairs: null, files: "together" });
+  deepStrictEqual(restored(PairEvaluationConfig, {}), {
+    pairs: null,
+    files: "together",
+    sets: [],
+    every_rounds: null,
+  });
 });
 
 Deno.test("counts are positive, and a share of failures is at most 1", () => {

@@ -1,5 +1,11 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { evaluationName, evaluationSets, setsHaveNames } from "../../configs/evaluation_sets.ts";
+import {
+  byEvaluationName,
+  evaluationName,
+  evaluationSets,
+  metricsPrefix,
+  setsHaveNames,
+} from "../../configs/evaluation_sets.ts";
 import { SourceConfig } from "../../data/mod.ts";
 
 const source = (path: string, name?: string) => SourceConfig.parse({ path, name });
@@ -10,7 +16,8 @@ const blocks = (sources: SourceConfig[], files?: "apart" | "together") => ({
 });
 
 Deno.test("evaluationSets() has one set unless several files are kept apart", () => {
-  const one = (sources: SourceConfig[]) => [{ name: null, split: "eval", sources }];
+  const path = ["data", "eval"];
+  const one = (sources: SourceConfig[]) => [{ name: null, split: "eval", sources, path }];
   deepStrictEqual(evaluationSets({}), one([]));
   deepStrictEqual(evaluationSets(blocks([hard], "apart")), one([hard]));
   deepStrictEqual(evaluationSets(blocks([hard, easy], "together")), one([hard, easy]));
@@ -19,9 +26,32 @@ Deno.test("evaluationSets() has one set unless several files are kept apart", ()
 
 Deno.test("evaluationSets() names a set after its source, else after its file", () => {
   deepStrictEqual(evaluationSets(blocks([hard, easy], "apart")), [
-    { name: "hard", split: "eval/hard", sources: [hard] },
-    { name: "simple", split: "eval/simple", sources: [easy] },
+    { name: "hard", split: "eval/hard", sources: [hard], path: ["data", "eval", 0] },
+    { name: "simple", split: "eval/simple", sources: [easy], path: ["data", "eval", 1] },
   ]);
+});
+
+Deno.test("evaluationSets() has the sets of evaluate beside those of data.eval, or alone", () => {
+  const own = { name: "math", data: [hard, easy] };
+  const set = {
+    name: "math",
+    split: "eval/math",
+    sources: [hard, easy],
+    path: ["evaluate", "sets", 0],
+    own,
+  };
+  deepStrictEqual(evaluationSets({ evaluate: { files: "apart", sets: [own] } }), [set]);
+  const both = { data: { eval: [easy] }, evaluate: { files: "apart" as const, sets: [own] } };
+  deepStrictEqual(evaluationSets(both).map(({ name }) => name), [null, "math"]);
+  const clash = { evaluate: { sets: [own, own] } };
+  deepStrictEqual(setsHaveNames(clash).map(({ path }) => path), [["evaluate", "sets", 1, "name"]]);
+});
+
+Deno.test("metricsPrefix() has the name of a set, or of an only file that is named", () => {
+  const prefixes = [blocks([hard]), blocks([easy]), blocks([hard, easy], "apart")].map((one) =>
+    evaluationSets(one).map(metricsPrefix)
+  );
+  deepStrictEqual(prefixes, [["eval"], ["eval/simple"], ["eval/hard", "eval/simple"]]);
 });
 
 Deno.test("evaluationName() keeps the name of an only set", () => {
@@ -41,4 +71,19 @@ Deno.test("setsHaveNames() refuses names that collide or are no part of a metric
   const [slash, ...others] = setsHaveNames(blocks([hard, source("/a.jsonl", "a/b")], "apart"));
   deepStrictEqual([slash!.path, others], [["data", "eval", 1, "name"], []]);
   strictEqual(/printable characters without '\/'/.test(slash!.message), true);
+});
+
+Deno.test("byEvaluationName() sorts by phase, round and set, whatever the order of arrival", () => {
+  const sorted = [
+    "math/before_greedy",
+    "math/before_sampled",
+    "sums/before_greedy",
+    "math/round_2_greedy",
+    "sums/round_2_greedy",
+    "math/round_10_greedy",
+    "a/b/after_greedy",
+    "math/after_greedy",
+  ];
+  deepStrictEqual(sorted.toReversed().sort(byEvaluationName), sorted);
+  deepStrictEqual(["after", "eval", "before"].sort(byEvaluationName), ["before", "eval", "after"]);
 });

@@ -61,7 +61,9 @@ Deno.test("fileIssue() finds a reward's function by name, and suggests a close o
 });
 
 Deno.test("fileIssue() checks that rows are a file and an algorithm has a loss", async () => {
-  strictEqual(await issue("rows", dir), `${dir} is a directory; name a JSONL file`);
+  strictEqual(await issue("rows", `${dir}/none.jsonl`), `there is no file at ${dir}/none.jsonl`);
+  const pattern = `${dir}/*.parquet`;
+  match(String(await issue("rows", pattern)), /\*\.parquet: the pattern matches no file/);
   const file = `${dir}/alg.py`;
   await Deno.writeTextFile(file, "def los(x, c): ...\n");
   strictEqual(

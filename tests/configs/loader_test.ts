@@ -47,7 +47,9 @@ Deno.test("the evaluate flow needs no training data", async () => {
     problems: null,
     samples_per_prompt: 1,
     files: "apart",
+    sets: [],
     greedy: true,
+    majority: true,
     right_at: null,
     failed_fraction_max: 0.1,
   });

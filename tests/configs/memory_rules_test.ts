@@ -67,6 +67,6 @@ Deno.test("ZeRO 3 cannot cut quantized weights; lower stages take them", () => {
   deepStrictEqual(issues(quantized(2)), []);
   deepStrictEqual(issues(quantized(3)), [{
     path: ["trainer", "lora", "quantize"],
-    message: "is nf4; ZeRO 3 cannot cut weights of 4 bits: use trainer.zero 0, 1 or 2",
+    message: "is nf4; ZeRO 3 cannot shard weights of 4 bits: use trainer.zero 0, 1 or 2",
   }]);
 });

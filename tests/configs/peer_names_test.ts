@@ -127,7 +127,8 @@ Deno.test("a peer's name is answered with ours, at the top and in a block", asyn
   await rejects(parseConfig(text, { file: "x.yaml" }), (error) => {
     const lines = String((error as Error).message).split("\n");
     deepStrictEqual(lines.map((line) => line.replace(/^\S+ /, "")), [
-      "report_to: unknown key (metrics are in runs/RUN/metrics.jsonl of the home; trackers are not there yet)",
+      "report_to: unknown key (metrics are in runs/RUN/metrics.jsonl of the home; trackers are " +
+      "not supported yet)",
       "sampler.max_new_tokens: unknown key (here it is sampler.tokens_max)",
       "trainer.learning_rate: unknown key (here it is online.optimizer.lr)",
     ]);

@@ -19,7 +19,7 @@ Deno.test("a preference run starts from a path or a recipe, exactly one", () => 
   }]);
   deepStrictEqual(issues({ task, model: { ...MODEL, recipe: "tiny_qwen" } }), [{
     path: ["model", "path"],
-    message: "is given beside a recipe; leave one of the two out",
+    message: "is given together with a recipe; leave one of them out",
   }]);
 });
 
@@ -32,7 +32,7 @@ Deno.test("pairs come from data or from a task, exactly one", () => {
   }]);
   deepStrictEqual(issues({ model: MODEL, data, task: TASK }), [{
     path: ["task"],
-    message: "is given beside data; leave one of the two out",
+    message: "is given together with data; leave one of them out",
   }]);
 });
 
@@ -47,8 +47,8 @@ Deno.test("a warm-up needs a model with a vocabulary", () => {
   deepStrictEqual(issues({ ...of("reward_model"), warmup: null }), []);
   deepStrictEqual(issues({ ...of("reward_model"), warmup }), [{
     path: ["warmup"],
-    message: "reward_model trains a model without a vocabulary, which cannot be taught " +
-      "completions: use null, and start from a model that was",
+    message: "reward_model trains a model without a vocabulary, which cannot learn completions: " +
+      "use null, and start from a model that was",
   }]);
 });
 

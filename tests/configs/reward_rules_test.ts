@@ -27,7 +27,7 @@ Deno.test("one weight that is not 0 is enough", () => {
   deepStrictEqual(issues([{ label: "a", weight: 0 }, { label: "b", weight: -1 }]), []);
   deepStrictEqual(issues([{ label: "a", weight: 0 }]), [{
     path: ["reward"],
-    message: "every weight is 0, so every reward is 0; give one another weight",
+    message: "every weight is 0, so every reward is 0; change at least one weight",
   }]);
   deepStrictEqual(issues([]), [], "supervised flows have none");
 });

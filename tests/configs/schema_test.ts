@@ -15,7 +15,7 @@ const MINIMAL: Record<Flow, Record<string, unknown>> = {
     algorithm: { name: "grpo" },
   },
   supervised: { rounds: 1, rows_per_round: 1, model, data },
-  evaluate: { model, data: { eval: data.train }, reward },
+  evaluate: { model, reward },
   quickstart: {
     warmup: { rounds: 1, rows_per_round: 1 },
     online: { rounds: 1, prompts_per_round: 1, samples_per_prompt: 2 },

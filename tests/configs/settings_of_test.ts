@@ -21,7 +21,12 @@ const OLD = new Set(
 function lacking(
   { path, said, facts, schema }: Pick<Setting, "path" | "said" | "facts" | "schema">,
 ): string[] {
-  const own: Setting["facts"] = OLD.has(path) ? facts : said;
+  // A set's rows and rewards are the blocks that there were, in a further place.
+  const first = path.replace(/^evaluate\.sets\.\*\.data\./, "data.eval.").replace(
+    /^evaluate\.sets\.\*\.(?=reward)/,
+    "",
+  );
+  const own: Setting["facts"] = OLD.has(path) || OLD.has(first) ? facts : said;
   const absent = [
     ...FACTS.filter((fact) => own[fact] === undefined),
     ...(schema.description === undefined ? ["description"] : []),

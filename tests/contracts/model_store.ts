@@ -39,7 +39,7 @@ export class ModelStore implements Store {
     return this.#done(() => {
       if (this.#heads.has(run.id)) {
         throw new InvalidInputError(
-          `Cannot create run '${run.id}' because there is one of that id`,
+          `Cannot create run '${run.id}' because it already exists`,
           { run: run.id },
         );
       }
@@ -252,7 +252,7 @@ export class ModelStore implements Store {
   #known(run: string): RunHead {
     const head = this.#heads.get(run);
     if (!head) {
-      throw new InvalidInputError(`Cannot find run '${run}' because there is none of that id`, {
+      throw new InvalidInputError(`Cannot find run '${run}' because there is no such run`, {
         run,
       });
     }

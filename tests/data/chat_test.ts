@@ -18,6 +18,6 @@ Deno.test("chatOf() records nothing for a model that ends turns as before", () =
 
 Deno.test("template_arguments refuses what the worker passes itself", () => {
   const { error } = Settings.safeParse({ template_arguments: { tokenize: false } });
-  match(error!.message, /given by the worker that renders the template; leave it out/);
+  match(error!.message, /comes from the worker that renders the template; leave it out/);
   strictEqual(Settings.safeParse({ template_arguments: { other: 1 } }).success, true);
 });

@@ -7,6 +7,7 @@ import {
   encodeColumn,
   encodeSlab,
   type GeneratedSlab,
+  Sampling,
   type Trajectory,
 } from "../../data/mod.ts";
 
@@ -33,7 +34,9 @@ const trajectory: fc.Arbitrary<Trajectory> = fc.nat(12).chain((length) =>
 const slab: fc.Arbitrary<GeneratedSlab> = fc.record({
   slab: fc.string(),
   version: fc.string(),
-  sampling: fc.constant({ temperature: 0.7, top_p: 1, top_k: -1, tokens_max: 8, stop: ["\n"] }),
+  sampling: fc.constant(
+    Sampling.parse({ temperature: 0.7, top_p: 1, top_k: -1, tokens_max: 8, stop: ["\n"] }),
+  ),
   groups: fc.array(
     fc.record({
       draw: fc.nat(),
@@ -72,7 +75,7 @@ Deno.test("decodeColumn() gives back what encodeColumn() wrote", () => {
 const good: GeneratedSlab = {
   slab: "0-0",
   version: "v",
-  sampling: { temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] },
+  sampling: Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] }),
   groups: [{
     draw: 3,
     row_id: "r",
@@ -89,6 +92,20 @@ const good: GeneratedSlab = {
   }],
 };
 
+Deno.test("encodeSlab() writes later settings of sampling only if they are used", () => {
+  const written = (sampling: Partial<Sampling>) => {
+    const slab = encodeSlab({ ...good, sampling: Sampling.parse(sampling) });
+    return Object.keys((decode(slab) as GeneratedSlab).sampling);
+  };
+  const first = ["temperature", "top_p", "top_k", "tokens_max", "stop"];
+  deepStrictEqual(written({}), first);
+  deepStrictEqual(
+    written({ min_p: 0.1, repetition_penalty: 2, stop_token_ids: [1], ignore_eos: true })
+      .toSorted(),
+    Object.keys(Sampling.shape).toSorted(),
+  );
+});
+
 Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => {
   throws(() => decodeSlab(new Uint8Array([0xc1])), /Cannot read it as MessagePack/);
   throws(
@@ -101,7 +118,7 @@ Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => 
   packed.groups[0]!.trajectories[0]!.behaviour_logp = new Uint8Array(4);
   throws(() => decodeSlab(encode(packed)), /draw 3 sample 1 has 2 tokens but 1 of behaviour_logp/);
   packed.groups[0]!.trajectories[0]!.tokens = new Uint8Array(7);
-  throws(() => decodeSlab(encode(packed)), /draw 3 sample 1 tokens: 7 bytes are no whole numbers/);
+  throws(() => decodeSlab(encode(packed)), /draw 3 sample 1 tokens: 7 bytes are not whole numbers/);
 });
 
 Deno.test("decodeSlab() reads a packed null of token_rewards as none", () => {

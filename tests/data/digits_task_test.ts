@@ -1,10 +1,10 @@
 import { deepStrictEqual, notDeepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { digitsTables } from "../../data/mod.ts";
+import { digitsTables, type RowTable } from "../../data/mod.ts";
 
-const rows = (table: { size: number; row(place: number): { row_id: string } }) =>
-  Array.from({ length: table.size }, (_, i) => table.row(i).row_id);
+const rows = async (table: RowTable) =>
+  (await table.rows(Array.from({ length: table.size }, (_, i) => i))).map(({ row_id }) => row_id);
 
-Deno.test("digitsTables() splits all problems into training and evaluation, disjoint and complete", () => {
+Deno.test("digitsTables() splits all problems, disjoint and complete", async () => {
   const { train, eval: held } = digitsTables({
     name: "sort_digits",
     digits: 3,
@@ -12,25 +12,25 @@ Deno.test("digitsTables() splits all problems into training and evaluation, disj
     eval_problems: 64,
   });
   strictEqual(held.size, 64);
-  strictEqual(new Set([...rows(train), ...rows(held)]).size, 1000);
+  strictEqual(new Set([...await rows(train), ...await rows(held)]).size, 1000);
 });
 
-Deno.test("digitsTables() states the task and its answer", () => {
+Deno.test("digitsTables() states the task and its answer", async () => {
   const split = { digits: 3, seed: 1, eval_problems: 1 };
-  const sort = digitsTables({ ...split, name: "sort_digits" }).eval.row(0);
-  const problem = String(sort.columns.problem);
-  strictEqual(sort.prompt, `sort ${problem} =`);
-  strictEqual(sort.answer, [...problem].sort().join(""));
-  strictEqual(sort.completion, sort.answer);
-  const reverse = digitsTables({ ...split, name: "reverse_digits" }).eval.row(0);
-  strictEqual(reverse.answer, [...String(reverse.columns.problem)].reverse().join(""));
+  const [sort] = await digitsTables({ ...split, name: "sort_digits" }).eval.rows([0]);
+  const problem = String(sort!.columns.problem);
+  strictEqual(sort!.prompt, `sort ${problem} =`);
+  strictEqual(sort!.answer, [...problem].sort().join(""));
+  strictEqual(sort!.completion, sort!.answer);
+  const [reverse] = await digitsTables({ ...split, name: "reverse_digits" }).eval.rows([0]);
+  strictEqual(reverse!.answer, [...String(reverse!.columns.problem)].reverse().join(""));
 });
 
-Deno.test("digitsTables() is the same for the same seed and another for another", () => {
+Deno.test("digitsTables() is the same for the same seed and another for another", async () => {
   const held = (seed: number) =>
     rows(digitsTables({ name: "sort_digits", digits: 5, seed, eval_problems: 20 }).eval);
-  deepStrictEqual(held(1), held(1));
-  notDeepStrictEqual(held(1), held(2));
+  deepStrictEqual(await held(1), await held(1));
+  notDeepStrictEqual(await held(1), await held(2));
 });
 
 Deno.test("digitsTables() refuses to hold out everything", () => {

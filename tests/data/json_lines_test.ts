@@ -1,6 +1,6 @@
-import { deepStrictEqual, rejects } from "node:assert/strict";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { digestFile } from "../../data/mod.ts";
-import { readJsonLines } from "../../data/json_lines.ts";
+import { byteLines, readJsonLines } from "../../data/json_lines.ts";
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -15,16 +15,19 @@ Deno.test("digestFile() is the sha256 of the file's bytes", async () => {
   });
 });
 
-Deno.test("readJsonLines() numbers lines as an editor does, blank ones too, and hands on every byte in order", async () => {
-  const text = `{"a":1}\r\n\n  {"a":"é"}`;
-  const path = await file(text);
-  const bytes: number[] = [];
-  const lines = await Array.fromAsync(readJsonLines(path, (line) => bytes.push(...line)));
+Deno.test("readJsonLines() numbers lines as an editor does, blank ones too", async () => {
+  const path = await file(`{"a":1}\r\n\n  {"a":"é"}`);
+  const lines = await Array.fromAsync(readJsonLines(path));
   deepStrictEqual(lines, [{ line: 1, value: { a: 1 } }, { line: 3, value: { a: "é" } }]);
-  deepStrictEqual(
-    bytes.filter((byte) => byte !== 10),
-    [...new TextEncoder().encode(text)].filter((byte) => byte !== 10),
-  );
+});
+
+Deno.test("byteLines() gives every byte but the newlines, and where each line starts", async () => {
+  const text = new TextEncoder().encode(`{"a":1}\r\n\n${" ".repeat(200_000)}{"a":"é"}`);
+  for await (const { start, bytes } of byteLines(await file(text))) {
+    deepStrictEqual(new Uint8Array(bytes), text.slice(start, start + bytes.length));
+    const next = start + bytes.length;
+    strictEqual(next === text.length || text[next] === 10, true);
+  }
 });
 
 Deno.test("readJsonLines() names file and line of what is no object", async () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { normalise, SourceConfig } from "../../data/mod.ts";
+import { normalise, shapeOf, SourceConfig } from "../../data/mod.ts";
 
 const { path: _, ...PLAIN } = SourceConfig.parse({ path: "rows.jsonl" });
 const answerOf = (answer: string) => {
@@ -105,4 +105,19 @@ Deno.test("normalise() dresses a text prompt as a chat with system message and i
     { role: "system", content: "Be brief." },
     { role: "user", content: "2+2?\nEnd with ####." },
   ]);
+});
+
+Deno.test("normalise() reads a row alike whether or not its shape was found before", () => {
+  const fields = { ...source().fields, prompt: "q" };
+  const rows = [
+    { prompt: "p", chosen: "a", rejected: "b" },
+    { question: "q", answer: "#### 1" },
+    { messages: [{ role: "user", content: "u" }] },
+    { q: "own", prompt: "other" },
+  ];
+  for (const columns of rows) {
+    const one = "q" in columns ? source({ fields }) : source();
+    const found = shapeOf(columns, one.fields);
+    deepStrictEqual(normalise(columns, one, { found }), normalise(columns, one));
+  }
 });

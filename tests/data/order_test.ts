@@ -1,6 +1,6 @@
 import { deepStrictEqual, notDeepStrictEqual, ok, throws } from "node:assert/strict";
 import fc from "fast-check";
-import { placeOfDraw } from "../../data/mod.ts";
+import { drawMixed, placeOfDraw, tableOf } from "../../data/mod.ts";
 
 const epoch = (seed: number, { rows, number }: { rows: number; number: number }) =>
   Array.from({ length: rows }, (_, i) => placeOfDraw(number * rows + i, { seed, rows }).place);
@@ -41,6 +41,25 @@ Deno.test("placeOfDraw() puts every row at every place about equally often over 
 });
 
 Deno.test("placeOfDraw() refuses a draw or a table that is none", () => {
-  throws(() => placeOfDraw(-1, { seed: 0, rows: 3 }), /Cannot draw because draw number -1/);
+  throws(() => placeOfDraw(-1, { seed: 0, rows: 3 }), /Cannot draw because -1/);
   throws(() => placeOfDraw(0, { seed: 0, rows: 0 }), /Cannot draw from 0 rows/);
+});
+
+Deno.test("drawMixed() reads each source in its own order, epoch by epoch", async () => {
+  const row = (row_id: string) => ({ row_id, prompt: "p", columns: {} });
+  const rows = ["a0", "a1", "a2", "b0", "b1"].map(row);
+  const table = tableOf(rows, "d", [3, 2]);
+  const drawn = async (sources: number[], before = [0, 0]) => {
+    const draws = await drawMixed(table, { sources, drawn: before }, { seed: 5, from: 7 });
+    deepStrictEqual(draws.map(({ draw }) => draw), sources.map((_, i) => 7 + i));
+    return draws.map(({ row }) => row.row_id);
+  };
+  const mixed = await drawn([0, 1, 0, 0, 1, 0, 0, 0]);
+  const [a, b] = ["a", "b"].map((name) => mixed.filter((id) => id.startsWith(name)));
+  deepStrictEqual(a!.slice(0, 3).toSorted(), ["a0", "a1", "a2"]);
+  deepStrictEqual(a!.slice(3).toSorted(), ["a0", "a1", "a2"]);
+  deepStrictEqual(b!.toSorted(), ["b0", "b1"]);
+  // How the others are mixed in between changes nothing, nor where a round begins.
+  deepStrictEqual(await drawn([0, 0, 0, 0, 0, 0]), a);
+  deepStrictEqual([...await drawn([0, 0]), ...await drawn([0, 0, 0, 0], [2, 0])], a);
 });

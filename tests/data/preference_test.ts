@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, rejects, strictEqual, throws } from "node:assert/strict";
 import { DataError, loadRows, normalise, pairOf, SourceConfig } from "../../data/mod.ts";
+import { rowHome } from "./row_home.ts";
 
 type Fields = Record<string, string>;
 const pair = (columns: Record<string, unknown>, fields: Fields = {}) =>
@@ -101,17 +102,18 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
     name: "no prompt in texts",
     row: { chosen: "b", rejected: "c" },
     says:
-      /:2 prompt: missing, and 'chosen' and 'rejected' begin with different texts; add the prompt/,
+      /:2 prompt: missing, and 'chosen' and 'rejected' start with different texts; add the prompt/,
   },
   {
     name: "no prompt in messages",
     row: { chosen: [user("b")], rejected: [user("c")] },
-    says: /:2 prompt: missing, and 'chosen' and 'rejected' begin with different messages/,
+    says: /:2 prompt: missing, and 'chosen' and 'rejected' start with different messages/,
   },
   {
     name: "no prompt, text beside messages",
     row: { chosen: "b", rejected: [user("c")] },
-    says: /:2 prompt: missing, and of 'chosen' and 'rejected' one is text and one is messages/,
+    says:
+      /:2 prompt: missing, and one of 'chosen' and 'rejected' is text and the other is messages/,
   },
   {
     name: "sides that repeat the prompt",
@@ -121,7 +123,7 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
       rejected: [user("a"), assistant("c")],
     },
     says:
-      /:2 chosen\.0\.role: after the prompt the assistant answers, .* of 'user'; .* leave `prompt` out/,
+      /:2 chosen\.0\.role: the message after the prompt must be the assistant's, .* of 'user'; .* leave `prompt` out/,
   },
   {
     name: "a margin that is no number",
@@ -138,10 +140,13 @@ for (const { name, row, says } of BROKEN) {
   Deno.test(`loadRows() of preferences refuses ${name}, with file, line, field and how to mend it`, async () => {
     const path = await Deno.makeTempFile({ suffix: ".jsonl" });
     await Deno.writeTextFile(path, lines(GOOD, row));
-    await rejects(loadRows([{ path }], { needs: "preference" }), (error: DataError) => {
-      match(error.message, says);
-      return error instanceof DataError;
-    });
+    await rejects(
+      loadRows([{ path }], { home: await rowHome(), needs: "preference" }),
+      (error: DataError) => {
+        match(error.message, says);
+        return error instanceof DataError;
+      },
+    );
   });
 }
 

@@ -1,5 +1,11 @@
+import { gzipSync } from "node:zlib";
 import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { DataError, drawRows, loadRows } from "../../data/mod.ts";
+import { DataError, drawRows, loadRows as opened, type SourceInput } from "../../data/mod.ts";
+import { rowHome } from "./row_home.ts";
+
+const home = await rowHome();
+const loadRows = (sources: SourceInput[], options: { needs?: "completion" | "answer" } = {}) =>
+  opened(sources, { home, ...options });
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -12,7 +18,8 @@ const lines = (...rows: unknown[]) => rows.map((row) => JSON.stringify(row)).joi
 Deno.test("loadRows() gives a row without an id the same id whatever the order of its fields", async () => {
   const one = await loadRows([{ path: await file(lines({ prompt: "p", answer: "a" })) }]);
   const other = await loadRows([{ path: await file(lines({ answer: "a", prompt: "p" })) }]);
-  strictEqual(one.row(0).row_id, other.row(0).row_id);
+  const [[a], [b]] = [await one.rows([0]), await other.rows([0])];
+  strictEqual(a!.row_id, b!.row_id);
   notStrictEqual(one.digest, other.digest);
 });
 
@@ -24,8 +31,9 @@ Deno.test("loadRows() reads lines across read chunks, CRLF, a byte-order mark, b
     ),
   }]);
   strictEqual(table.size, 2);
-  strictEqual(table.row(0).prompt, "é");
-  strictEqual(table.row(1).prompt, long);
+  const [first, second] = await table.rows([0, 1]);
+  strictEqual(first!.prompt, "é");
+  strictEqual(second!.prompt, long);
 });
 
 Deno.test("loadRows() stops at limit, and its digest then ignores what follows", async () => {
@@ -54,7 +62,13 @@ const BROKEN: {
     line: 2,
     says: /:2: the line is not JSON \(/,
   },
-  { name: "not an object", text: "[1]\n", line: 1, says: /:1: the line is JSON but not an object/ },
+  { name: "not an object", text: "1\n", line: 1, says: /:1: the line is JSON but not an object/ },
+  {
+    name: "an array",
+    text: '[\n{"prompt":"a"}]',
+    line: 1,
+    says: /:1: the line begins a JSON array; /,
+  },
   { name: "not UTF-8", text: new Uint8Array([0x22, 0xff, 0x22, 10]), line: 1, says: /not UTF-8/ },
   {
     name: "no prompt",
@@ -93,7 +107,7 @@ const BROKEN: {
     name: "a duplicate id",
     text: lines({ prompt: "a", id: 1 }, { prompt: "b", id: 1 }),
     line: 2,
-    says: /:2: the row id '1' is that of line 1/,
+    says: /:2: the row id '1' already belongs to line 1/,
   },
 ];
 
@@ -117,7 +131,7 @@ Deno.test("loadRows() says how to mend ids that collide between files, and a nam
   ];
   await rejects(loadRows([{ path: a }, { path: b }]), /give each file a `name`/);
   const table = await loadRows([{ path: a, name: "a" }, { path: b, name: "b" }]);
-  deepStrictEqual([table.row(0).row_id, table.row(1).row_id], ["a/0", "b/0"]);
+  deepStrictEqual((await table.rows([0, 1])).map(({ row_id }) => row_id), ["a/0", "b/0"]);
 });
 
 Deno.test("loadRows() leaves a second row of the same id out under duplicates: skip", async () => {
@@ -128,20 +142,81 @@ Deno.test("loadRows() leaves a second row of the same id out under duplicates: s
   strictEqual(table.size, 1);
 });
 
-Deno.test("loadRows() refuses a missing file, a directory and a file without rows", async () => {
+Deno.test("loadRows() refuses what is missing, empty or without rows", async () => {
   await rejects(
     loadRows([{ path: "/nowhere/x.jsonl" }]),
     /^DataError: \/nowhere\/x\.jsonl: Cannot read it: there is no such file/,
   );
-  await rejects(loadRows([{ path: await Deno.makeTempDir() }]), /it is a directory/);
-  await rejects(loadRows([{ path: await file("\n") }]), /there is no row in it/);
+  await rejects(loadRows([{ path: await Deno.makeTempDir() }]), /the directory has no data file/);
+  await rejects(loadRows([{ path: await file("\n") }]), /it contains no rows/);
 });
 
 Deno.test("drawRows() numbers draws on from the place asked for", async () => {
   const table = await loadRows([{
     path: await file(lines({ prompt: "a" }, { prompt: "b" }, { prompt: "c" })),
   }]);
-  const all = drawRows(table, { seed: 4, from: 0, count: 7 });
-  deepStrictEqual(drawRows(table, { seed: 4, from: 3, count: 4 }), all.slice(3));
+  const all = await drawRows(table, { seed: 4, from: 0, count: 7 });
+  deepStrictEqual(await drawRows(table, { seed: 4, from: 3, count: 4 }), all.slice(3));
   deepStrictEqual(all.map(({ draw }) => draw), [0, 1, 2, 3, 4, 5, 6]);
+});
+
+Deno.test("loadRows() gives JSON lines the digests of older versions", async () => {
+  const a = await file(
+    `\uFEFF{"prompt":"é","id":1}\r\n\n{"prompt":"b","id":2}\n{"prompt":"c","id":3}`,
+  );
+  const b = await file(`{"question":"q","answer":"#### 4"}\n`.repeat(2));
+  strictEqual(
+    (await loadRows([{ path: a }])).digest,
+    "0365663295773fdbb4ac90812276cd03a5f29fb6fb2f06a68a60c318db650355",
+  );
+  const read = { path: a, name: "x", limit: 2, fields: { id: "id" }, system: "s" };
+  strictEqual(
+    (await loadRows([read, { path: b, duplicates: "skip" }])).digest,
+    "240536d057253897162def7622fd0adb8d2985e78836936f4326bd6107d7f4ba",
+  );
+});
+
+const GZIPPED = "rows.jsonl.gz";
+
+Deno.test("loadRows() makes an index once, and again if it is damaged", async () => {
+  const own = await Deno.makeTempDir({ prefix: "index_" });
+  try {
+    const text = new TextEncoder().encode(lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
+    await Deno.writeFile(`${own}/${GZIPPED}`, gzipSync(text));
+    const said: string[] = [];
+    const open = async () => {
+      const table = await opened([{ path: `${own}/${GZIPPED}` }], {
+        home: own,
+        say: (line) => void said.push(line),
+      });
+      const ids = (await table.rows([1, 0])).map(({ row_id }) => row_id);
+      return { ids, digest: table.digest, files: table.files };
+    };
+    const made = await open();
+    deepStrictEqual(made.ids, ["2", "1"]);
+    const cached = [...Deno.readDirSync(`${own}/cache/rows`)].map(({ name }) => name).sort();
+    strictEqual(cached.length, 2);
+    const states = () =>
+      cached.map((name) => Deno.statSync(`${own}/cache/rows/${name}`).mtime!.getTime());
+    const before = states();
+    deepStrictEqual([await open(), states(), said], [made, before, []]);
+    for (const name of cached) {
+      for (const damage of ["", "garbage\n".repeat(9)]) {
+        await Deno.writeTextFile(`${own}/cache/rows/${name}`, damage);
+        deepStrictEqual(await open(), made);
+        match(said.pop()!, /\.index or what belongs to it is damaged: it is made again$/);
+      }
+      await Deno.remove(`${own}/cache/rows/${name}`);
+      deepStrictEqual(await open(), made);
+    }
+  } finally {
+    await Deno.remove(own, { recursive: true });
+  }
+});
+
+Deno.test("loadRows() counts the rows of each source that are left", async () => {
+  const a = await file(lines({ id: 1, prompt: "p" }, { id: 1, prompt: "q" }));
+  const b = await file(lines({ id: 2, prompt: "p" }, { id: 3, prompt: "q" }));
+  const { sources } = await loadRows([{ path: a, duplicates: "skip" }, { path: b }]);
+  deepStrictEqual(sources, [1, 2]);
 });

@@ -9,15 +9,26 @@ Deno.test("Sampling by default draws from the model's whole distribution", () =>
     temperature: 1,
     top_p: 1,
     top_k: -1,
+    min_p: 0,
+    repetition_penalty: 1,
     tokens_max: 128,
     stop: [],
+    stop_token_ids: [],
+    ignore_eos: false,
   });
 });
 
 Deno.test("Sampling takes greedy and the bounds of each number, and nothing beyond them", () => {
-  const within = { temperature: 0, top_p: 1, top_k: -1, tokens_max: 1 };
+  const within = { temperature: 0, top_p: 1, top_k: -1, min_p: 1, tokens_max: 1 };
   deepStrictEqual(refused(within), undefined);
-  const beyond = { temperature: -0.1, top_p: 1.1, top_k: -2, tokens_max: 0 };
+  const beyond = {
+    temperature: -0.1,
+    top_p: 1.1,
+    top_k: -2,
+    min_p: 1.1,
+    repetition_penalty: 0,
+    tokens_max: 0,
+  };
   deepStrictEqual(refused(beyond), Object.keys(beyond));
   deepStrictEqual(refused({ top_p: 0 }), ["top_p"], "no token has probability 0");
   deepStrictEqual(refused({ top_k: 1.5, tokens_max: 1.5 }), ["top_k", "tokens_max"]);

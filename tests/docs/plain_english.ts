@@ -131,6 +131,39 @@ export const BANNED: Banned[] = [
     example: "what a run failed of",
   },
   { pattern: /\bby turns\b/i, better: "in turn", example: "packed and padded by turns" },
+  {
+    pattern: /\bhand(s|ed|ing)? (it |them |groups |the \w+ )?on\b/i,
+    better: "passes on",
+    example: "a round hands groups on",
+  },
+  { pattern: /\bbut for\b/i, better: "except for", example: "all fields but for one" },
+  { pattern: /\breads only:/i, better: "only reads", example: "Reads only: safe to run twice" },
+  {
+    pattern: /\bwhose (they|it) (are|is)\b/i,
+    better: "which run owns them",
+    example: "the file says whose they are",
+  },
+  {
+    pattern: /\bnot there yet\b/i,
+    better: "not supported yet, missing",
+    example: "float16 is not there yet",
+  },
+  { pattern: /\bthat which\b/i, better: "what", example: "it keeps that which is needed" },
+  { pattern: /\bso that there (be|is|are)\b/i, better: "so", example: "so that there be room" },
+  { pattern: /\bat hand\b/i, better: "available, loaded", example: "the model is at hand" },
+  { pattern: /\bwithout a word\b/i, better: "silently", example: "it is skipped without a word" },
+  {
+    pattern: /\b(is|are) no (fork|list|draw|failure|error|directory|number|fact)\b/i,
+    better: "is not a",
+    example: "the run is no fork",
+  },
+  { pattern: /\bwritten short\b/i, better: "short form", example: "written short: gsm8k" },
+  { pattern: /\bout of sight\b/i, better: "cannot be observed", example: "an owner out of sight" },
+  {
+    pattern: /\b(begins?|began) with\b/i,
+    better: "starts with",
+    example: "a fork begins with rows",
+  },
 ];
 
 /** The banned phrases of a text, which may break lines. */

@@ -34,11 +34,13 @@ const ROOMS_WITH_COMMENTS = [
   "configs",
   "data",
   "engine",
+  "flows",
   "rewards",
   "rollouts",
+  "runs",
   "workers",
 ];
-const PYTHON_WITH_COMMENTS = ["rewards", "sampler"].map((room) =>
+const PYTHON_WITH_COMMENTS = ["algorithm", "loss", "rewards", "sampler", "trainer"].map((room) =>
   `workers/python/holdfast_worker/${room}`
 );
 

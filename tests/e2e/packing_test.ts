@@ -21,7 +21,7 @@ Deno.test("a run with packed groups whose trainer and then engine are killed end
     const place = at({ home, store: null });
     const calm = await rl(["run", ...PACKED, "--id", "calm", ...place], {});
     strictEqual(calm.code, 0, calm.output);
-    const fault = { HOLDFAST_FAULT: "kill:trainer@micro_batch:5,kill:engine@append:30" };
+    const fault = { HOLDFAST_FAULT: "kill:trainer@micro_batch:5,kill:engine@append:38" };
     const killed = await rl(["run", ...PACKED, "--id", "killed", ...place], fault);
     strictEqual(killed.signal, "SIGKILL", killed.output);
     const resumed = await rl(["resume", "killed", ...place], {});

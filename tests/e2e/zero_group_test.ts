@@ -184,7 +184,7 @@ for (const zero of sampled([3, 2, 1])) {
           );
           match(
             frozen.message,
-            /nothing has moved for \d+ ms: rank 1 is waited for because its process is stopped\n/,
+            /no progress for \d+ ms: the others wait for rank 1 because its process is stopped\n/,
           );
           deepStrictEqual([killed.facts.rank, frozen.facts.rank, frozen.code], [
             1,

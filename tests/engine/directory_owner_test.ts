@@ -47,7 +47,7 @@ Deno.test("makeDirectory() names what is in its way", () =>
     Deno.writeTextFileSync(`${home}/file`, "");
     throws(() => makeDirectory(`${home}/file/runs`), (error) => {
       deepStrictEqual((error as InvalidInputError).facts, { dir: `${home}/file/runs` });
-      return error instanceof InvalidInputError && error.message.includes("is in its way");
+      return error instanceof InvalidInputError && error.message.includes("its path is blocked");
     });
   }));
 

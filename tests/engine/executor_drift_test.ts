@@ -37,7 +37,7 @@ Deno.test("replay: rerun drops what was recorded, accept keeps it", async () => 
 Deno.test("a recorded child that is not asked for is replay_drift by default", async () => {
   const outcome = await replayed(FIRST, { ...FIRST, steps: ["a"] }, 2);
   ok(outcome.status === "failed");
-  match(outcome.error.message, /- work\/b#1 \(recorded, not asked for\)/);
+  match(outcome.error.message, /- work\/b#1 \(recorded, not requested\)/);
   for (const replay of ["accept", "rerun"] as const) {
     deepStrictEqual(await replayed(FIRST, { ...FIRST, steps: ["a"], replay }, 2), {
       status: "done",

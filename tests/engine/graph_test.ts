@@ -24,5 +24,5 @@ Deno.test("a value of a round cannot be read outside it", () => {
     );
     return inner;
   });
-  throws(() => leaking.build({ rounds: 1 }), /scope that it is not in/);
+  throws(() => leaking.build({ rounds: 1 }), /a value of a different scope/);
 });

@@ -48,3 +48,20 @@ Deno.test("GroupCommit: one group at a time; idle() waits for what came meanwhil
   await settled();
   strictEqual(groups.length, 3);
 });
+
+Deno.test("GroupCommit: what is held joins the next group in order, and causes none", async () => {
+  const { writes, groups, ends } = held();
+  writes.hold(1);
+  await settled();
+  deepStrictEqual(groups, []);
+  writes.add(2);
+  await settled();
+  deepStrictEqual(groups, [[1, 2]]);
+  writes.hold(3);
+  const idle = writes.idle();
+  ends.shift()!();
+  await settled();
+  deepStrictEqual(groups, [[1, 2], [3]]);
+  ends.shift()!();
+  await idle;
+});

@@ -62,7 +62,7 @@ Deno.test("ItemStream.of() streams a list, and rejects what is not one", async (
   deepStrictEqual(await ItemStream.of(Promise.resolve(["a", "b"])).list(), ["a", "b"]);
   await rejects(ItemStream.of(Promise.resolve("ab")).list(), {
     name: "TypeError",
-    message: "Cannot map over a value that is no list but string",
+    message: "Cannot map over a value that is not a list but string",
   });
   await rejects(ItemStream.of(Promise.reject(new Error("lost"))).list(), /^Error: lost$/);
 });

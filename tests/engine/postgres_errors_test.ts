@@ -52,7 +52,7 @@ Deno.test("asPostgresError() knows the codes of a certificate that proves nothin
   ) {
     match(
       asPostgresError(coded(code), "read", "here").message,
-      /Name who signed it with sslrootcert/,
+      /Name the authority that signed it with sslrootcert/,
     );
   }
 });

@@ -102,7 +102,7 @@ Deno.test({
       await schema.sql("DROP TABLE holdfast_schema");
       match(
         await refusal(schema.url),
-        /another program has tables there: name another with \?schema=NAME/,
+        /another program has tables there: name a different schema with \?schema=NAME/,
       );
     }),
 });
@@ -155,7 +155,7 @@ Deno.test({
       deepStrictEqual(results.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
       match(
         (results[1] as PromiseRejectedResult).reason.message,
-        /a character that PostgreSQL cannot keep \(NUL\)/,
+        /a character that PostgreSQL cannot store \(NUL\)/,
       );
       deepStrictEqual((await store.read("a")).map(({ key }) => key), ["x", "y"]);
       deepStrictEqual(await store.append("b", 1, [row("z")]), { fenced: false, last_seq: 1 });

@@ -63,7 +63,10 @@ Deno.test({
       // Signed for another name.
       await refuses(at("127.0.0.1", trusted), /does not prove that it is the host/);
       // By a stranger.
-      await refuses(at("localhost", "sslmode=verify-full"), /Name who signed it with sslrootcert/);
+      await refuses(
+        at("localhost", "sslmode=verify-full"),
+        /Name the authority that signed it with sslrootcert/,
+      );
       await refuses(
         at("localhost", `sslmode=verify-full&sslrootcert=${dir}/none`),
         /sslrootcert cannot be read/,

@@ -336,7 +336,7 @@ Deno.test("a loop or round that does not exist is refused, and nothing recorded"
   await refused({ round: 5 }, /round 5 of 'round' because only its closed rounds 1 to 4 are kept/);
   await refused({ loop: "step" }, /'step' because its loops are: warm,round/);
   await new Engine(at).create(counting, {}, { id: "new" });
-  await refused({ from: "new" }, /round 1 of 'round' because no round of it has closed/);
+  await refused({ from: "new" }, /round 1 of 'round' because none of its rounds has closed/);
   await refused(
     { from: "new", round: 0 },
     /before it has finished 'warm', which 'round' starts from/,

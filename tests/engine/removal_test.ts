@@ -49,7 +49,7 @@ Deno.test("removeTree() refuses what is not strictly inside the home", async () 
     "/",
     "",
   ];
-  for (const path of paths) await refused(path, home, /not inside|not a name that Holdfast gives/);
+  for (const path of paths) await refused(path, home, /not inside|not a name that Holdfast uses/);
   await refused(`${home}/runs/a/own-1`, "", /not inside ''/);
   ok(
     await exists(`${outside}/runs/a/own-1/deep/file`) &&
@@ -61,7 +61,7 @@ Deno.test("removeTree() refuses every name that does not match its pattern", asy
   const { home } = await places();
   for (const name of ["mine", "own-1-copy", "my-own-1", "own-1\n", ".own-1", "own-"]) {
     await Deno.mkdir(`${home}/runs/a/${name}`, { recursive: true });
-    await refused(`${home}/runs/a/${name}`, home, /is not a name that Holdfast gives/);
+    await refused(`${home}/runs/a/${name}`, home, /is not a name that Holdfast uses/);
     ok(await exists(`${home}/runs/a/${name}`));
   }
 });
@@ -110,7 +110,7 @@ Deno.test("removeTree() puts back what has taken the place between its two looks
       rename(from, to);
     };
     try {
-      await refused(path, home, /something else has taken its place/);
+      await refused(path, home, /something else has replaced it/);
     } finally {
       Deno.renameSync = rename;
     }

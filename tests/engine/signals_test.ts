@@ -24,7 +24,7 @@ Deno.test("signalRun() is kept from the start; a second value is refused", async
   await signalRun(used.store, "run", { name: "approve", value: true });
   await rejects(
     signalRun(used.store, "run", { name: "approve", value: false }),
-    /was given before: it is true/,
+    /was already sent: its value is true/,
   );
   deepStrictEqual(await used.engine.execute("run", built), { status: "done", output: true });
   await rejects(signalRun(used.store, "run", { name: "late" }), /because it has ended: it is done/);

@@ -31,7 +31,7 @@ Deno.test("SqliteStore refuses newer schemas, altered tables and others' files",
     );
 
     tamper(`${path}.other`, "CREATE TABLE songs (title TEXT)");
-    throws(() => new SqliteStore(`${path}.other`), /it is the database of another program/);
+    throws(() => new SqliteStore(`${path}.other`), /it is the database of a different program/);
     await Deno.writeTextFile(`${path}.text`, "This is a letter, not a database. ".repeat(50));
     throws(() => new SqliteStore(`${path}.text`), (error: InfrastructureError) => {
       deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);

@@ -86,7 +86,7 @@ Deno.test("a run fails after three takeovers that recorded nothing", async () =>
   ]]);
   const { status, error } = (await store.head("a"))!;
   strictEqual(status, "failed");
-  match(error!, /its engine died or froze, and so did the 3 that took it over/);
+  match(error!, /its engine died or froze, and so did the 3 engines that took it over/);
   deepStrictEqual(last.events.map(({ type }) => type), ["taken", "ended"]);
 });
 

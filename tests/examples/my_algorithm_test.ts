@@ -142,7 +142,7 @@ Deno.test("my_algorithm.py trains the quickstart's model as its run was recorded
       home,
     ], {});
     strictEqual(refused.code, 2, refused.output);
-    ok(/bad.py because it depends on how a step is cut/.test(refused.output), refused.output);
+    ok(/bad.py because it depends on how a step is split/.test(refused.output), refused.output);
     const { output: runs } = await rl(["runs", "--json", "--home", home], {});
     deepStrictEqual(
       JSON.parse(runs).map(({ id }: { id: string }) => id),

@@ -159,7 +159,7 @@ Deno.test("assign_credit leaves out a step whose completions are all masked", as
   deepStrictEqual([batch!.updates, batch!.masked], [[[0], [2]], [2, 3, 5]]);
   deepStrictEqual(total, { trained: 2, "filtered.truncated": 1 });
   deepStrictEqual(logs, [
-    "1 of 3 optimizer steps are not taken: mask_truncated leaves nothing of theirs",
+    "1 of 3 optimizer steps are skipped: mask_truncated leaves nothing to train on",
   ]);
 });
 
@@ -172,7 +172,8 @@ Deno.test("assign_credit takes no step if all that has an advantage is masked", 
   }]);
   strictEqual(
     untrainedText({ read: 2, ...total }),
-    "no step was taken, as none of 2 groups had an advantage in a completion that is not masked " +
+    "no step was taken because none of 2 groups had an advantage in a completion that is not " +
+      "masked " +
       "(truncated 1, zero_advantage 1)",
   );
   const half = withCut(scored(0, [1, 0.5, 0]), 0, 2); // What is left has advantage 0.

@@ -4,6 +4,7 @@ import {
   encodeColumn,
   encodeSlab,
   type Group,
+  Sampling,
   type Trajectory,
 } from "../../data/mod.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
@@ -30,7 +31,7 @@ function trajectory(sample: number, mask: number[], options: Partial<Trajectory>
 /** One group whose kept samples are these, out of order in their slab. */
 async function scored(trajectories: Trajectory[], samples: number[]): Promise<ScoredGroup> {
   const group: Group = { draw: 0, row_id: "row", prompt_text: "", trajectories };
-  const sampling = { temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] };
+  const sampling = Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] });
   const slab = await artifacts.put(
     encodeSlab({ slab: "s", version: "v", sampling, groups: [group] }),
   );

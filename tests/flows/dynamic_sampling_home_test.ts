@@ -94,7 +94,7 @@ Deno.test("a fork may change grpo to dapo, and not dapo to grpo", async () => {
   );
   await rejects(
     fork(home, "b", { round: 3, id: "c", overrides: ["rounds=3"] }),
-    /rounds: is 3, and round 3 may hand groups on/,
+    /rounds: is 3, but round 3 may pass on groups/,
   );
 });
 

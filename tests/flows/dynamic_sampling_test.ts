@@ -162,7 +162,7 @@ Deno.test("dynamic sampling trains on what it has after batches_max batches, and
     0,
   ]]);
   deepStrictEqual(logs.length, 2);
-  match(logs[0]!, /round 1 has 1 of 2 groups to learn from after 6 draws.*trains on those/);
+  match(logs[0]!, /round 1 has 1 of 2 groups with a signal after 6 draws.*trains on these/);
   match(logs[1]!, /round 2 has 0 of 2 groups.*the policy is carried over/);
   const told = metrics.map((
     round,
@@ -209,7 +209,10 @@ Deno.test("dynamic sampling counts a failed draw once, and fails the run above f
     const rows = {
       train: {
         ...train,
-        row: (place: number) => ({ ...train.row(place), ...(place === 2 && { answer: "?" }) }),
+        rows: async (places: readonly number[]) =>
+          (await train.rows(places)).map((row, i) =>
+            places[i] === 2 ? { ...row, answer: "?" } : row
+          ),
       },
     };
     const { outcome } = await execute(online, config, {

@@ -85,7 +85,7 @@ Deno.test("evaluatePairs() names what a loss that tells no pairs apart gives ins
     strictEqual(
       outcome.error.message,
       "Cannot finish 'evaluate_pairs' after 1 attempt(s): TypeError: Cannot evaluate on pairs " +
-        "because the loss of 'dpo' gives no 'reward/accuracy' and 'reward/margin': " +
+        "because the loss of 'dpo' does not report 'reward/accuracy' and 'reward/margin': " +
         `its metrics are ${said}`,
     );
   }

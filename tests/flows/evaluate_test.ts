@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { evaluationText } from "../../cli/evaluation_text.ts";
 import { tableOf } from "../../data/mod.ts";
 import { type Evaluation, passAtK } from "../../flows/mod.ts";
@@ -89,10 +89,9 @@ Deno.test("evaluate leaves ungraded samples out of the share of right ones", asy
   ]);
   const { graded, right, failed, ungraded, avg_at_k, mean_reward } = result!;
   deepStrictEqual([graded, right, failed, ungraded, avg_at_k, mean_reward], [2, 1, 0, 2, 0.5, 0.5]);
-  ok(
-    /^0\.500 right \(1 of 2\), failed 0, ungraded 2, mean reward 0\.500$/.test(
-      evaluationText(result!),
-    ),
+  match(
+    evaluationText(result!),
+    /^0\.500 right \(1 of 2\), 95 % .*, failed 0, ungraded 2, mean reward 0\.500$/,
   );
 });
 
@@ -117,7 +116,7 @@ Deno.test("evaluate fails the run if its grader fails too often", async () => {
   match(error!, /none of its 4 samples can be graded/);
 });
 
-Deno.test("evaluate gives pass@k for every k, with right_at as the bound", async () => {
+Deno.test("evaluate gives pass@k for every k, maj@k and intervals", async () => {
   const settings = { evaluate: { samples_per_prompt: 4, greedy: false } };
   // 0, 1, 2 and 3 of 4 are right.
   const complete = ({ draw, sample }: Answer) => sample < draw ? String(draw) : "no";
@@ -126,6 +125,18 @@ Deno.test("evaluate gives pass@k for every k, with right_at as the bound", async
     [0, 1, 2, 3].reduce((sum, c) => sum + passAtK(4, c, k), 0) / 4
   );
   deepStrictEqual(result!.pass_at, expected);
+  // Nobody, nobody, two of two sides and everybody agrees on the right answer.
+  strictEqual(result!.maj_at_k, (0 + 0 + 0.5 + 1) / 4);
+  deepStrictEqual(Object.keys(result!.intervals!).toSorted(), [
+    "avg_at_k",
+    "maj_at_k",
+    "mean_reward",
+    ...expected.map((_, i) => `pass_at_${i + 1}`),
+  ]);
+  match(evaluationText(result!), /, 95 % from 0\.\d+ to 0\.\d+, .*, pass@4 0\.750, maj@4 0\.375$/);
+  const evaluate = { ...settings.evaluate, majority: false };
+  const off = await evaluated({ evaluate }, complete);
+  strictEqual(off.result!.maj_at_k, null);
   const reward = [{ name: "length", unit: "characters", max: 10, prefer: "long" }];
   const long = await evaluated(
     { reward, evaluate: { right_at: 0.9 } },

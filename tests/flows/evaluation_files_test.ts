@@ -69,7 +69,7 @@ async function execute(
   const { store, artifacts } = home;
   const head = (await store.head(id))!;
   const { definition, config } = await recordedDefinition(head);
-  const rows = await rowTables(JSON.parse(head.config));
+  const rows = await rowTables(JSON.parse(head.config), { home: home.dir });
   const samplers = [new FakeSampler({ complete })];
   const { resources } = await fakeRun({
     store,
@@ -275,21 +275,19 @@ Deno.test("a broken row of any evaluation file is named before a run", async () 
     const broken = `${home.dir}/broken.jsonl`;
     await Deno.writeTextFile(broken, `{"id":"b","prompt":"p"}\n`);
     const config = FLOWS.evaluate.parse(evaluateConfig(home, [math!, broken]));
-    const rows = await rowTables(config);
+    const rows = await rowTables(config, { home: home.dir });
     await rejects(checkRewards(config, { rows, home: home.dir }), (error: Error) => {
       strictEqual(error instanceof InvalidInputError, true);
       match(
         error.message,
-        /the first of them row 'b' of data\.eval\[1\]: .* name the field .* in data\.eval\[1\]\.fields$/,
+        /first one is row 'b' of data\.eval\[1\]: .* the field .* in data\.eval\[1\]\.fields$/,
       );
       return true;
     });
     // The same ids in two files are no clash where results are apart.
     const twice = evaluateConfig(home, [math!, { path: train, name: "again" }]);
-    deepStrictEqual(Object.keys(await rowTables(FLOWS.evaluate.parse(twice))), [
-      "eval/math",
-      "eval/again",
-    ]);
+    const apart = await rowTables(FLOWS.evaluate.parse(twice), { home: home.dir });
+    deepStrictEqual(Object.keys(apart), ["eval/math", "eval/again"]);
   });
 });
 

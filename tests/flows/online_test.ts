@@ -176,7 +176,7 @@ Deno.test("online refuses to resume with changed rows until they are restored", 
   const { error } = outcome as { error: { message: string; code: string } };
   match(
     error.message,
-    /'train' rows because their files changed.*16 rows then.*rows-16.*another-dige.*Restore the files/,
+    /'train' rows because their files have changed.*16 rows then.*rows-16.*another-dige.*Restore/,
   );
   const mended = await execute(online, config, { store: again, artifacts, dir });
   strictEqual(mended.outcome.status, "done");

@@ -115,7 +115,7 @@ for (
       "is said to have a value model",
       { value_model: true },
       SOURCE,
-      /value_model is true and it has no value_loss/,
+      /value_model is true, but it has no value_loss/,
     ],
   ] as const
 ) {
@@ -139,7 +139,7 @@ Deno.test("python: a value loss is refused where no value model is trained", () 
   for (const learns_from of ["completions", "pairs"] as const) {
     match(
       misuse(described, { learns_from, value_model: true, samples_per_prompt: null })!,
-      /has a value_loss\(x, c, s\), and learning from (completions|pairs) trains no value model/,
+      /has a value_loss\(x, c, s\), but learning from (completions|pairs) trains no value model/,
     );
   }
 });
@@ -181,7 +181,7 @@ for (
     [
       "reads advantages",
       ["advantage", "logp"],
-      /reads 'advantage', which learning from completions does not have/,
+      /reads 'advantage', which learning from completions does not provide/,
     ],
     ["reads what there is", ["logp", "n_tokens"], null],
   ] as const

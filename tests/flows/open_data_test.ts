@@ -43,6 +43,6 @@ Deno.test("an opened split leaves out the rows that were dropped", async () => {
 Deno.test("an opened split is refused once its files have changed", async () => {
   match(
     String(await read({ split: "train", rows: 9, digest: "as-it-was-before" })),
-    /changed since the run began: 9 rows then \(digest as-it-was-be\), 3 now \(as-it-is\)/,
+    /have changed since the run started: 9 rows then \(digest as-it-was-be\), 3 now \(as-it-is\)/,
   );
 });

@@ -127,7 +127,7 @@ Deno.test("a remade directory that differs is refused, with both digests", async
     ok(outcome.status === "failed");
     match(
       outcome.error.message,
-      /Cannot make what 'create_model' left again because it came out differently: digest [0-9a-f]{64}, recorded digest/,
+      /Cannot recreate the files of 'create_model' because they differ: digest [0-9a-f]{64}, recorded digest/,
     );
   });
 });

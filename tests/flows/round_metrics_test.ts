@@ -46,3 +46,20 @@ Deno.test("roundMetrics() takes a reward's mean over the groups that have it", (
   ]);
   deepStrictEqual([metrics["reward/right/mean"], metrics["reward/brevity/mean"]], [2 / 3, 4]);
 });
+
+Deno.test("roundMetrics() means a part over samples it applies to, and counts the others", () => {
+  const parts: ScoredGroup["parts"] = { judge: [1, null], "judge/steps": [3, null], all: [1, 1] };
+  const metrics = roundMetrics([
+    group([1, 1], { parts }),
+    group([1], { parts: { judge: [null] } }),
+  ]);
+  const shown = Object.entries(metrics).filter(([name]) => /judge|all/.test(name));
+  deepStrictEqual(Object.fromEntries(shown), {
+    "reward/judge/mean": 1,
+    "reward/judge/none_frac": 2 / 3,
+    "reward/judge/steps/mean": 3,
+    "reward/all/mean": 1,
+  });
+  const nothing = roundMetrics([group([1], { parts: { judge: [null] } })]);
+  deepStrictEqual(["reward/judge/mean" in nothing, nothing["reward/judge/none_frac"]], [false, 1]);
+});

@@ -285,6 +285,6 @@ Deno.test("surplus: a fork that discards counts its parent's reused groups", asy
     () => "",
     String,
   );
-  match(ends, /rounds: is 1, and round 1 may hand groups on/);
+  match(ends, /rounds: is 1, but round 1 may pass on groups/);
   notStrictEqual(child.version, (await executeFake(home, "a", { samplers: samplers() })).version);
 });

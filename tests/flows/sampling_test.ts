@@ -8,6 +8,10 @@ const SAMPLER = SamplerConfig.parse({
   top_k: 40,
   tokens_max: 12,
   stop: ["END"],
+  min_p: 0.1,
+  repetition_penalty: 1.1,
+  stop_token_ids: [7],
+  ignore_eos: true,
   replicas: 3,
 });
 
@@ -18,6 +22,10 @@ Deno.test("samplingOf() takes only what decides the tokens", () => {
     top_k: 40,
     tokens_max: 12,
     stop: ["END"],
+    min_p: 0.1,
+    repetition_penalty: 1.1,
+    stop_token_ids: [7],
+    ignore_eos: true,
   });
 });
 
@@ -28,5 +36,18 @@ Deno.test("greedyOf() takes the most likely token, within the same bounds", () =
     top_k: -1,
     tokens_max: 12,
     stop: ["END"],
+    repetition_penalty: 1.1,
+    stop_token_ids: [7],
+    ignore_eos: true,
   });
+});
+
+Deno.test("samplingOf() leaves out later settings while they are not used", () => {
+  deepStrictEqual(Object.keys(samplingOf(SamplerConfig.parse({}))), [
+    "temperature",
+    "top_p",
+    "top_k",
+    "tokens_max",
+    "stop",
+  ]);
 });

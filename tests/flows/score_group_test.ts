@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { encodeSlab, type Group, type Row, type Trajectory } from "../../data/mod.ts";
+import { encodeSlab, type Group, type Row, Sampling, type Trajectory } from "../../data/mod.ts";
 import { type GeneratedGroup, type ScoredGroup, scoreGroup } from "../../flows/mod.ts";
 import { sampledBy } from "../../flows/stages/score_group.ts";
 import { RewardConfig } from "../../rewards/mod.ts";
@@ -51,7 +51,7 @@ async function groupOf({ artifacts }: FakeBench, trajectories: Trajectory[]) {
     prompt_text: "say",
     trajectories: made,
   }));
-  const sampling = { temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] };
+  const sampling = Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] });
   const slab = await artifacts.put(encodeSlab({ slab: "s", version: "v", sampling, groups }));
   return { draw: 1, slab, index: 1, samples: trajectories.map((_, sample) => sample) };
 }
@@ -129,6 +129,21 @@ Deno.test("scoreGroup() keeps a number beside scores only where all samples have
     "judge/right": [1, 1],
     "judge/steps": [3, 3],
   });
+});
+
+Deno.test("scoreGroup() keeps a sample to which one of several rewards applies", async () => {
+  const { rewards, parts, failures } = await scored(["good", "unmarked"], {
+    rewards: [JUDGE, LENGTH],
+  });
+  deepStrictEqual([rewards, failures], [[2, 1], undefined]);
+  deepStrictEqual(parts, {
+    judge: [1, null],
+    "judge/right": [1, null],
+    "judge/steps": [3, null],
+    length: [1, 1],
+  });
+  const none = await scored(["unmarked"], { rewards: [JUDGE, LENGTH] });
+  deepStrictEqual(none.parts, { judge: [null], length: [1] });
 });
 
 Deno.test("scoreGroup() hands on who sampled the group, and that tokens have rewards", async () => {

@@ -5,6 +5,7 @@ import {
   encodeSlab,
   type Group,
   Optimizer,
+  Sampling,
   type ScoredColumn,
   type Trajectory,
 } from "../../data/mod.ts";
@@ -33,7 +34,7 @@ async function group(
 ): Promise<ScoredGroup> {
   const trajectories = [trajectory(draw, 0), trajectory(draw, 1)];
   const made: Group = { draw, row_id: "row", prompt_text: "", trajectories };
-  const sampling = { temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] };
+  const sampling = Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] });
   const slab = await artifacts.put(
     encodeSlab({ slab: "s", version: "v", sampling, groups: [made] }),
   );

@@ -152,7 +152,7 @@ async function received(config: Settings, hook?: FakeHook): Promise<string> {
   await writeFiles();
   const [store, artifacts] = [new MemoryStore(), new ArtifactStore(`${DIR}/artifacts`)];
   const told: string[] = [];
-  const rows = await rowTables(config);
+  const rows = await rowTables(config, { home: DIR });
   const start = Workers.start;
   const groups = groupsOf(config, { artifacts, told, hook });
   const dirs = { publications: here("p"), checkpoints: here("checkpoints/run"), run: here("r") };
@@ -173,9 +173,11 @@ async function received(config: Settings, hook?: FakeHook): Promise<string> {
   await groups.stop();
   Workers.start = start;
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
-  const read = Object.entries(rows).map((
-    [split, { size, digest, row }],
-  ) => [split, size, digest, row(0)]);
+  const read = await Promise.all(
+    Object.entries(rows).map(async (
+      [split, table],
+    ) => [split, table.size, table.digest, await table.rows([0])]),
+  );
   const stages = store.rows("run").flatMap(({ kind, key, input_hash }) =>
     kind === "intent" || kind === "result" ? [`${kind} ${key} ${input_hash}`] : []
   );

@@ -128,6 +128,21 @@ Deno.test("evaluate counts a sample without a score as ungraded, not failed", as
   });
 });
 
+Deno.test("evaluate counts samples to which only other rewards apply as undecided", async () => {
+  const says = (text: string) =>
+    text === "0.0" || text.startsWith("3") ? null : text === "1.0" ? 0 : 1;
+  const rewards = [...PYTHON, { name: "length", max: 4, prefer: "long", unit: "characters" }];
+  const { graded, ungraded, right, undecided, avg_at_k, pass_at } = await evaluated(
+    rewards,
+    pool(says),
+  );
+  deepStrictEqual([graded, ungraded, right, undecided], [8, 0, 4, 3]);
+  // Problem 0 has one sample that is decided, problem 3 none.
+  deepStrictEqual([avg_at_k, pass_at], [(1 + 1 / 2 + 1) / 3, [(1 + 1 / 2 + 1) / 3, 1]]);
+  const none = await evaluated(rewards, pool(() => null));
+  deepStrictEqual([none.graded, none.right, none.avg_at_k, none.pass_at], [8, null, null, null]);
+});
+
 /** Two rounds of two groups; fake completions have 1 to 8 characters. */
 async function trained(reward: object[], pool: Operator | undefined, rollouts: object) {
   const { store, artifacts, dir, model } = await stores();

@@ -32,7 +32,7 @@ async function ensureRuff(): Promise<string> {
   const place = placeOf(HOME, { name: "lint", text: await Deno.readTextFile(RUFF) });
   const steps = new Making(place, { onProgress: ({ text }) => console.log(text) });
   const python = await madeOnce(place, {
-    onWait: () => steps.say("waiting for another process that makes it"),
+    onWait: () => steps.say("waiting for another process that is creating it"),
     make: async () => {
       const base = await findPython();
       await steps.must("`python -m venv`", [base.path, "-m", "venv", place.path]);

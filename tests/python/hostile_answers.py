@@ -25,7 +25,12 @@ def framed(message: Any) -> bytes:
     return struct.pack("<I", len(body)) + body
 
 
-RESULT = {"outcome": "ok", "score": FORGED, "metrics": {}, "error": None}
+def result(score: float) -> dict[str, object]:
+    one = {"outcome": "ok", "score": score, "metrics": {}, "error": None}
+    return {"whole": None, "samples": [one]}
+
+
+RESULT = result(FORGED)
 
 
 def write_everywhere(row: Row) -> float:
@@ -55,7 +60,7 @@ def forge_by_its_nonce(row: Row) -> float:
     (nonce,) = {
         one["nonce"] for one in gc.get_objects() if type(one) is dict and one.get("type") == "call"
     }
-    os.write(channel(), framed({**RESULT, "score": OWN, "nonce": nonce}))
+    os.write(channel(), framed({**result(OWN), "nonce": nonce}))
     time.sleep(0.3)
     return FORGED
 
@@ -64,7 +69,7 @@ def forge_no_number(row: Row) -> float:
     (nonce,) = {
         one["nonce"] for one in gc.get_objects() if type(one) is dict and one.get("type") == "call"
     }
-    os.write(channel(), framed({**RESULT, "score": float("nan"), "nonce": nonce}))
+    os.write(channel(), framed({**result(float("nan")), "nonce": nonce}))
     time.sleep(1000)
     return OWN
 

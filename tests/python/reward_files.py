@@ -1,5 +1,7 @@
 """Reward functions of a user, in a file, and pools that call them."""
 
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,8 +133,12 @@ def pool_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePool]:
     monkeypatch.setenv("PYTHONPATH", str(PACKAGES))
     pools: list[RewardPool] = []
 
-    def make(function: str, *, processes: int = 2, **process: Any) -> RewardPool:
-        pools.append(RewardPool(RewardCode.of(function, {**PROCESS, **process}), processes))
+    def make(
+        function: str, *, processes: int = 2, style: str | None = None, **process: Any
+    ) -> RewardPool:
+        pools.append(
+            RewardPool(RewardCode.of(function, {**PROCESS, **process}, style=style), processes)
+        )
         return pools[-1]
 
     yield make
@@ -141,8 +147,10 @@ def pool_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePool]:
 
 
 def items(*completions: str, **row: Any) -> list[dict[str, Any]]:
+    """Samples of one prompt; `answer` in `row` is also the row's reference answer."""
+    answer = {"answer": row["answer"]} if "answer" in row else {}
     return [
-        {"id": str(i), "prompt": "p", "completion": text, "row": row}
+        {"id": str(i), "prompt": "p", "completion": text, "columns": row, **answer}
         for i, text in enumerate(completions)
     ]
 
@@ -161,6 +169,19 @@ def carriers(argument: str) -> list[str]:
         if argument in command:
             found.append(" ".join(command))
     return found
+
+
+def until_carried(argument: str, within_s: float = 5.0) -> None:
+    """
+    Until a process with this argument is seen. On a busy machine, one read of /proc has missed a
+    process that a call had just found alive.
+    """
+    deadline = time.monotonic() + within_s
+    while not carriers(argument):
+        if time.monotonic() > deadline:
+            table = subprocess.run(["ps", "axf"], capture_output=True, text=True, check=True).stdout
+            raise AssertionError(f"No process has the argument {argument}:\n{table}")
+        time.sleep(0.01)
 
 
 def outcomes(results: list[dict[str, Any]]) -> list[tuple[str, str, Any]]:

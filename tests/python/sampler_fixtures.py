@@ -62,6 +62,17 @@ def publish_changed(
     return publish(directory, version)
 
 
+SAMPLING: dict[str, Any] = {
+    "temperature": 1,
+    "top_p": 1,
+    "top_k": -1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "tokens_max": 12,
+    "stop": [],
+    "stop_token_ids": [],
+    "ignore_eos": False,
+}
 SAMPLER_SPEC: dict[str, Any] = {
     "engine": "huggingface",
     "dtype": "float32",
@@ -110,14 +121,8 @@ def slab_arguments(
         "version": version,
         "slab": {"id": "slab0", "draws": rows},
         "samples_per_prompt": samples,
-        "sampling": {
-            "temperature": 1,
-            "top_p": 1,
-            "top_k": -1,
-            "tokens_max": 12,
-            "stop": [],
-            **sampling,
-        },
+        "sampling": {**SAMPLING, **sampling},
+        "recorded_sampling": {**SAMPLING, **sampling},
         "seed": 11,
     }
 
@@ -154,7 +159,10 @@ def teacher_forced(model: Any, tokens: np.ndarray, sampling: dict[str, Any]) -> 
 
     ids = torch.tensor(tokens.astype(np.int64))[None]
     with torch.inference_mode():
-        logp = log_distribution(model(input_ids=ids, use_cache=False).logits[0, :-1], sampling)
+        logits = model(input_ids=ids, use_cache=False).logits[0, :-1]
+        met = torch.zeros(logits.shape, dtype=torch.int64)  # [T - 1, V] which token came where
+        met[torch.arange(len(met)), ids[0, :-1]] = 1
+        logp = log_distribution(logits, sampling, met.cumsum(0) > 0)
     chosen = logp.gather(-1, ids[0, 1:, None]).squeeze(-1).numpy()
     return np.concatenate([np.zeros(1, np.float32), chosen])
 

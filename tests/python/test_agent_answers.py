@@ -11,8 +11,9 @@ import pytest
 
 from holdfast_worker import agent_answers
 from holdfast_worker.agent_answers import Answers, carried
-from holdfast_worker.agent_group import Task
 from holdfast_worker.agent_link import Link
+from holdfast_worker.agent_task import Task
+from holdfast_worker.wire_frames import EngineTask
 
 
 @pytest.fixture
@@ -26,14 +27,27 @@ def link(tmp_path: Path) -> Link:
 
 def done(**fields: Any) -> Task:
     outputs = {1: json.dumps({"rank": 1}), 0: json.dumps({"rank": 0})}
-    task = Task("t", "trainer", 1, "k", 1, 1, "train", {"json": "{}"}, "hash", outputs=outputs)
+    asked = EngineTask(
+        epoch=1,
+        seq=1,
+        task="t",
+        group="trainer",
+        generation=1,
+        key="k",
+        attempt=1,
+        op="train",
+        args={"json": "{}"},
+        args_hash="hash",
+    )
+    task = Task(asked, outputs=outputs)
     for name, value in fields.items():
         setattr(task, name, value)
     return task
 
 
 def waiting(link: Link) -> list[dict[str, Any]]:
-    return [item.message for item in link._outbox]
+    """As it is on the line."""
+    return [json.loads(item.text) for item in link._outbox]
 
 
 def test_a_result_holds_the_outputs_by_rank_and_its_blobs_by_hash(link: Link) -> None:
@@ -74,7 +88,7 @@ def test_a_result_that_no_message_can_hold_fails_its_task_on_every_rank(
     ]
     assert message["failures"][0]["message"] == (
         "Cannot send the answer of 'train' because it has 1 blobs of 3 bytes together: the limit "
-        "is 1024 of 2. Fix: give it less at once"
+        "is 1024 of 2. Fix: pass it less at once"
     )
 
 
@@ -97,7 +111,7 @@ def test_an_answer_is_kept_until_it_is_released_and_sent_again_once_the_line_los
     link._acknowledged(1)
     answers.deliver("t")
     assert [message["seq"] for message in waiting(link)] == [2]
-    assert [task.task for task in answers.tasks()] == ["t"]
+    assert [task.id for task in answers.tasks()] == ["t"]
     answers.release("t")
     answers.release("t")
     assert ("t" in answers, len(waiting(link))) == (False, 1)

@@ -15,9 +15,18 @@ import pytest
 
 from fake_engine import ROOT, alive
 from holdfast_worker import agent as agent_module
-from holdfast_worker import agent_group
+from holdfast_worker import agent_group, agent_process
 from holdfast_worker.agent import Agent
-from holdfast_worker.agent_group import Group, Task
+from holdfast_worker.agent_group import Group
+from holdfast_worker.agent_task import Task
+from holdfast_worker.rank_frames import FromRank, read_from_rank
+from holdfast_worker.wire_frames import (
+    AgentProgress,
+    EngineStartGroup,
+    EngineTask,
+    FailureReport,
+    GroupPart,
+)
 
 
 class Sink:
@@ -32,20 +41,22 @@ class Sink:
     def group_meets(self, group: Group, address: str, port: int) -> None:
         self.news.put_nowait(("rendezvous", (address, port)))
 
-    def task_progress(self, message: dict[str, Any]) -> None:
-        self.news.put_nowait(("progress", message["rank"]))
+    def task_progress(self, progress: AgentProgress) -> None:
+        self.news.put_nowait(("progress", progress.rank))
 
     def task_result(self, task: Task) -> None:
         self.news.put_nowait(
             ("result", {rank: json.loads(output) for rank, output in task.outputs.items()})
         )
 
-    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
+    def task_error(self, task: Task, failures: list[FailureReport]) -> None:
         self.news.put_nowait(("error", failures))
 
 
-def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
-    return {
+def start_message(tmp_path: Path, **fields: Any) -> EngineStartGroup:
+    message = {
+        "epoch": 1,
+        "seq": 1,
         "group": "sampler/0",
         "role": "sampler",
         "generation": 3,
@@ -60,10 +71,23 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
         "start_timeout_ms": 15_000,
         **fields,
     }
+    return EngineStartGroup(**message)
 
 
 def task(op: str, **args: Any) -> Task:
-    return Task("t", "sampler/0", 3, "k", 1, 1, op, {"json": json.dumps(args)}, "hash-of-the-args")
+    asked = EngineTask(
+        epoch=1,
+        seq=1,
+        task="t",
+        group="sampler/0",
+        generation=3,
+        key="k",
+        attempt=1,
+        op=op,
+        args={"json": json.dumps(args)},
+        args_hash="hash-of-the-args",
+    )
+    return Task(asked)
 
 
 class HeldGroup:
@@ -71,8 +95,8 @@ class HeldGroup:
     A generation that ends when it is told to, and whose stacks are written when the test says so.
     """
 
-    def __init__(self, start: dict[str, Any], **_: Any) -> None:
-        self.generation: int = start["generation"]
+    def __init__(self, start: EngineStartGroup, **_: Any) -> None:
+        self.generation = start.generation
         self.state = "ready"
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.written = asyncio.Event()
@@ -110,6 +134,32 @@ def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
+def test_a_message_that_the_agent_cannot_read_costs_the_group_its_life_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(sent: dict[str, Any]) -> FromRank | None:
+        shorter = {name: value for name, value in sent.items() if name != "output"}
+        return read_from_rank(shorter)
+
+    monkeypatch.setattr(agent_process, "read_from_rank", read)
+
+    async def run() -> None:
+        sink = Sink()
+        group = Group(start_message(tmp_path, ranks=1), sink=sink, agent_boot="boot")
+        assert await sink.news.get() == ("group", "ready")
+        group.submit(task("echo", value=1))
+        while (item := await sink.news.get())[0] == "progress":
+            pass
+        assert item[0] == "error"
+        assert [(f["rank"], f["cause"]) for f in item[1]] == [(0, "other")]
+        assert "Cannot read a message of rank 0" in item[1][0]["message"]
+        assert "'output'" in item[1][0]["message"]
+        assert await sink.news.get() == ("group", "failed")
+        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def test_a_task_given_while_the_group_starts_runs_when_it_is_ready(tmp_path: Path) -> None:
     async def run() -> None:
         sink = Sink()
@@ -133,9 +183,9 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
     async def run() -> None:
         one, two = Sink(), Sink()
 
-        def part(first: int, ranks: int, place: tuple[str, int] | None) -> dict[str, Any]:
+        def part(first: int, ranks: int, place: tuple[str, int] | None) -> EngineStartGroup:
             rendezvous = place and {"address": place[0], "port": place[1]}
-            own = {"first": first, "ranks": ranks, "rendezvous": rendezvous}
+            own: GroupPart = {"first": first, "ranks": ranks, "rendezvous": rendezvous}
             return start_message(tmp_path, ranks=3, part=own)
 
         first = Group(part(0, 1, None), sink=one, agent_boot="one")

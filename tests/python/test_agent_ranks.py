@@ -13,6 +13,9 @@ import pytest
 from fake_engine import alive
 from holdfast_worker.agent_process import GROUP_VARIABLE
 from holdfast_worker.agent_ranks import Ranks
+from holdfast_worker.failures import report
+from holdfast_worker.rank_frames import RankReady
+from holdfast_worker.wire_frames import EngineStartGroup
 
 ENVIRONMENT = """
 import os
@@ -33,6 +36,8 @@ class Worker:
 def ranks(tmp_path: Path, **changes: Any) -> Ranks:
     (tmp_path / "told_worker.py").write_text(ENVIRONMENT)
     start = {
+        "epoch": 1,
+        "seq": 1,
         "group": "sampler/0",
         "role": "sampler",
         "generation": 3,
@@ -41,11 +46,13 @@ def ranks(tmp_path: Path, **changes: Any) -> Ranks:
         "module": "told_worker",
         "env": {"PYTHONPATH": str(tmp_path), "MINE": "given", "RANK": "77"},
         "spec": {"size": 1},
+        "spec_hash": "hash-of-the-spec",
         "interface": None,
         "log_dir": str(tmp_path),
+        "start_timeout_ms": 15_000,
         **changes,
     }
-    return Ranks(start, nonce="nonce-of-a-test")
+    return Ranks(EngineStartGroup(**start), nonce="nonce-of-a-test")
 
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -67,10 +74,10 @@ class Told:
             self.seen.append(await self.items.get())
         return found
 
-    async def ready(self, count: int) -> dict[int, Any]:
+    async def ready(self, count: int) -> dict[int, RankReady]:
         while True:
             messages = [value for name, value in self.seen if name == "message"]
-            found = {rank: said for rank, said in messages if said["type"] == "ready"}
+            found = {rank: said for rank, said in messages if isinstance(said, RankReady)}
             if len(found) == count:
                 return found
             assert all(kind != "exit" for kind, _ in self.seen), self.seen
@@ -95,7 +102,7 @@ def test_each_rank_is_started_with_its_place_and_the_groups_environment(tmp_path
             found = await told.ready(2)
             assert sorted(found) == [2, 3]
             for rank, said in found.items():
-                assert said["info"] == {
+                assert said.info == {
                     "environment": {
                         "RANK": str(rank),
                         "LOCAL_RANK": str(rank - 2),
@@ -178,11 +185,11 @@ def test_a_rank_that_cannot_start_is_reported(
         meeting = {"address": "127.0.0.1", "port": 1}
         part = {"first": 1, "ranks": 1, "rendezvous": meeting}
         group = ranks(tmp_path, part=part, **changes)
-        report = await group.start(Told())
+        refusal = await group.start(Told())
         await group.kill()
-        assert report is not None
-        assert (report["rank"], report["cause"]) == (1, cause)
-        assert report["message"].startswith(message)
+        assert refusal is not None
+        assert (refusal["rank"], refusal["cause"]) == (1, cause)
+        assert refusal["message"].startswith(message)
         assert group.processes == []
 
     run(body)
@@ -195,10 +202,10 @@ def test_reports_come_in_rank_order_with_the_log_of_their_rank(tmp_path: Path) -
         assert await group.start(told) is None
         await told.ready(2)
         await group.kill()
-        given = {1: {"rank": 1, "message": "b"}, 0: {"rank": 0, "message": "a"}}
-        found = group.with_logs({**given, 9: {"rank": 9, "message": "of another host"}})
-        assert [report["rank"] for report in found] == [0, 1, 9]
+        given = {rank: report(rank, cause="other", message="m") for rank in (1, 0, 9)}
+        found = group.with_logs(given)
+        assert [item["rank"] for item in found] == [0, 1, 9]
         assert found[1]["log_path"] == str(tmp_path / "sampler_0.rank1.gen3.log")
-        assert found[2] == {"rank": 9, "message": "of another host"}
+        assert found[2] == given[9]  # Of another host.
 
     run(body)

@@ -54,12 +54,12 @@ REFUSED = [
     ),
     (
         loss_of("{'loss': ('token_mean', x.logp * x.values)}"),
-        r"reads 'values', which another model computes",
+        r"reads 'values', which a different model computes",
     ),
     (loss_of("{'loss': ('token_mean', x.logp.log())}"), r"not finite: first at my.py:3 log"),
     (
         loss_of("{'loss': ('token_mean', x.logp * x.logp.mean())}"),
-        r"it depends on how a step is cut",
+        r"it depends on how a step is split",
     ),
     (
         loss_of("{'loss': ('sum', x.logp), 'metrics': {'m': x.logp.mean()}}"),

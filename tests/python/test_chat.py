@@ -100,7 +100,7 @@ def test_a_completion_that_the_prompt_does_not_lead_to_is_refused():
     assert encode_prompt(tokenizer, says("hi"), CHAT)[0].endswith("<think>\n")
     for completion in ("yo", "<think>\nhm\n</think>\n\nyo"):
         with pytest.raises(
-            BadDataError, match=r"asks for it with '<think>\\n' where the whole conversation has"
+            BadDataError, match=r"requests it with '<think>\\n', but the whole conversation has"
         ):
             encode_supervised(tokenizer, says("hi"), completion, CHAT)
 

@@ -51,7 +51,7 @@ def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> N
         "log_errors": ["y" * 500] * 40,
     }
     few, many, crowd = (
-        [report(rank, cause="other", message="m", **long) for rank in range(n)]
+        [{**report(rank, cause="other", message="m"), **long} for rank in range(n)]
         for n in (2, 200, 2_000)
     )
     assert fitting(few) == few

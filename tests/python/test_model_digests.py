@@ -40,7 +40,7 @@ def test_a_load_of_weights_that_are_not_the_recorded_ones_names_directory_digest
     assert trainer.call("load", **load, model_digest=recorded)["version"] == "v0"
     flip_last_byte(model / "model.safetensors")
     found = weights.digest_of_directory(model)
-    cure = f"'{model}'.*digest is {found[:12]}, recorded {recorded[:12]}. Fix: put the recorded weights back"
+    cure = f"'{model}'.*digest is {found[:12]}, recorded {recorded[:12]}. Fix: restore the recorded weights"
     with pytest.raises(BadDataError, match=cure):
         trainer.call("load", **load, model_digest=recorded)
     assert trainer.worker.held is None

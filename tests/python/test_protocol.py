@@ -11,12 +11,13 @@ from holdfast_worker.protocol import (
     decode_engine,
     encode_agent,
 )
+from holdfast_worker.wire_frames import AgentAccepted, AgentResult, EngineCancel
 
 CANCEL = {"type": "cancel", "epoch": 3, "seq": 7, "task": "t"}
 
 
 def test_decode_engine_takes_what_the_schema_allows() -> None:
-    assert decode_engine(json.dumps(CANCEL)) == CANCEL
+    assert decode_engine(json.dumps(CANCEL)) == EngineCancel(epoch=3, seq=7, task="t")
 
 
 @pytest.mark.parametrize(
@@ -45,12 +46,13 @@ def test_decode_engine_refuses_text_that_is_not_json_and_binary_frames() -> None
 
 
 def test_encode_agent_refuses_what_the_engine_would_refuse() -> None:
-    assert json.loads(encode_agent({"type": "accepted", "task": "t"})) == {
-        "type": "accepted",
-        "task": "t",
-    }
-    with pytest.raises(ProtocolError, match="'task' is a required property"):
-        encode_agent({"type": "accepted"})
+    assert encode_agent(AgentAccepted(task="t")) == '{"type":"accepted","task":"t"}'
+    sent = encode_agent(AgentResult(task="t", outputs=[], blobs=[]), seq=3)
+    assert sent == '{"type":"result","task":"t","outputs":[],"blobs":[],"seq":3}'
+    with pytest.raises(ProtocolError, match="'seq' is a required property"):
+        encode_agent(AgentResult(task="t", outputs=[], blobs=[]))
+    with pytest.raises(ProtocolError, match="at task"):
+        encode_agent(AgentAccepted(task=""))
     with pytest.raises(ProtocolError, match="cause"):
         check(
             "AgentMessage",

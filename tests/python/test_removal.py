@@ -74,7 +74,7 @@ def test_without_a_home_nothing_is_removed(places):
 def test_a_name_that_is_not_of_the_pattern_from_end_to_end_is_refused(places, name):
     path = places[0] / "runs" / "a" / name
     path.mkdir()
-    with pytest.raises(RemovalRefused, match="is not a name that Holdfast gives"):
+    with pytest.raises(RemovalRefused, match="is not a name that Holdfast uses"):
         remove_tree(path, home=places[0], named=NAMED)
     assert path.is_dir()
 

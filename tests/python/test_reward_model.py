@@ -163,7 +163,7 @@ def test_a_sample_that_cannot_be_scored_fails_alone_and_is_never_a_score(path, m
 def test_a_language_model_is_refused_as_it_would_score_everything_alike(path, tmp_path):
     trainer = Trainer(tmp_path)
     with pytest.raises(
-        BadDataError, match="is no reward model: it has no tensor 'score.weight'. Train one with"
+        BadDataError, match="is not a reward model: it has no tensor 'score.weight'. Train one with"
     ):
         Asked(trainer.create()).score(SAMPLES)
 
@@ -193,15 +193,13 @@ def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
 def test_work_is_told_between_batches_and_ends_when_it_is_cancelled(path):
     asked = Asked(path, batch_tokens_max=1)
     told = []
-    io = OperationIO.alone(
-        send_progress=lambda message: told.append((message["phase"], message["done"]))
-    )
+    io = OperationIO.alone(send_progress=lambda message: told.append((message.phase, message.done)))
     args = {
         "model": asked.settings,
         "shared": {"json": '{"prompt": "a"}'},
         "items": [
-            {"id": "0", "completion": "b", "token_ids": []},
-            {"id": "1", "completion": "c", "token_ids": []},
+            {"id": "0", "completion": "b", "tokens": 0, "token_ids": [], "stop": "stop"},
+            {"id": "1", "completion": "c", "tokens": 0, "token_ids": [], "stop": "stop"},
         ],
     }
     asked.worker.operations["score_by_model"](args, io)

@@ -19,7 +19,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     monkeypatch.setenv("PYTHONPATH", str(PACKAGES))
 
     def check_all(*functions: str) -> list[dict[str, Any]]:
-        rewards = [{"function": function, "process": PROCESS} for function in functions]
+        rewards = [
+            {"function": function, "process": PROCESS, "style": None} for function in functions
+        ]
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(rewards)))
         check.main()
         return json.loads(capsys.readouterr().out)
@@ -29,8 +31,8 @@ def checked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def test_each_reward_says_which_columns_it_takes_by_name(checked: Any, file: Path) -> None:
     assert checked(f"{file}:of_columns", f"{file}:length") == [
-        {"needs": ["answer"]},
-        {"needs": []},
+        {"needs": ["answer"], "style": "holdfast"},
+        {"needs": [], "style": "holdfast"},
     ]
 
 
@@ -43,7 +45,7 @@ def test_one_that_cannot_be_imported_hides_no_other(
     assert "No module named 'no_such_package'" in first["error"]
     assert f'File "{broken}", line 1' in first["error"]
     assert "missing" in second["error"]
-    assert third == {"needs": ["answer"]}
+    assert third == {"needs": ["answer"], "style": "holdfast"}
 
 
 def test_no_reward_has_no_answer(checked: Any) -> None:

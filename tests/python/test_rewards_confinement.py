@@ -150,10 +150,12 @@ def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
         "hub": str(hub),
     }
     work = [
-        {"id": text, "prompt": "p", "completion": text, "row": row}
+        {"id": text, "prompt": "p", "completion": text, "columns": row}
         for text in (HONEST[0], name, HONEST[1], HONEST[2])
     ]
-    pool = RewardPool(RewardCode.of(f"{FILE}:score", {**PROCESS, "isolate": isolate}), 1)
+    pool = RewardPool(
+        RewardCode.of(f"{FILE}:score", {**PROCESS, "isolate": isolate}, style=None), 1
+    )
     started = time.monotonic()
     try:
         results = pool.score(work, timeout_ms=TIMEOUT_MS)
@@ -213,9 +215,12 @@ def test_the_reward_role_goes_on_after_hostile_samples_and_leaves_nothing(tmp_pa
     process = {**PROCESS, "env": [], "isolate": True}
 
     def args(completions: list[str]) -> dict[str, Any]:
-        work = [{"id": text, "completion": text, "tokens": 1} for text in completions]
-        shared = {"json": json.dumps({"prompt": "p", "row": row})}
-        how = {"function": f"{FILE}:score", "process": process, "timeout_ms": 1_500}
+        work = [
+            {"id": text, "completion": text, "tokens": 1, "token_ids": [7], "stop": "stop"}
+            for text in completions
+        ]
+        shared = {"json": json.dumps({"prompt": "p", "columns": row})}
+        how = {"function": f"{FILE}:score", "style": None, "process": process, "timeout_ms": 1_500}
         return {**how, "shared": shared, "items": work}
 
     async def run() -> None:

@@ -92,10 +92,10 @@ def test_every_request_has_a_different_nonce(ends: tuple[Exchange, Far]) -> None
         (lambda request: pack({"nonce": "0" * 32}), "it is not the answer to this call"),
         (lambda request: pack([request["nonce"]]), "it is no message"),
         (lambda request: HEADER.pack(1) + b"\xc1", "it cannot be read"),
-        (lambda request: pack(request) + b"x", "more came than the answer"),
+        (lambda request: pack(request) + b"x", "more was received than the answer"),
         (
             lambda request: HEADER.pack(ANSWER_BYTES_MAX + 1),
-            f"it says to have {ANSWER_BYTES_MAX + 1} bytes, more than {ANSWER_BYTES_MAX}",
+            f"it claims to have {ANSWER_BYTES_MAX + 1} bytes, more than {ANSWER_BYTES_MAX}",
         ),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_throw_is_tried_once_more(pool_of: MakePool, file: Path, tmp_path: Pat
             "f",
             "answered for",
         ),
-        ("def f(a, /): pass", "f", "takes 'a' by its place only"),
+        ("def f(a, /): pass", "f", "because 'a' is positional-only"),
         (None, "f", "there is no such file"),
     ],
 )

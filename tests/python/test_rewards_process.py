@@ -1,43 +1,28 @@
-"""Answers of a reward function: what is a score."""
+"""What `path.py:NAME` names, and what a call sends back."""
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from holdfast_worker.rewards.process import BadReturn, checked
+from holdfast_worker.rewards.process import load_function, user_traceback
+from holdfast_worker.rewards.styles.target import Target
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "1",
-        [1],
-        float("inf"),
-        {"metrics": {}},
-        {"score": "None"},
-        {"score": 1, "note": "good"},
-        {"right": None},
-    ],
-)
-def test_checked_refuses_what_is_no_score(value: Any) -> None:
-    with pytest.raises(BadReturn):
-        checked(value)
+def test_load_function_takes_whatever_a_style_may_have_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "named.py"
+    path.write_text("rubric = {'funcs': []}\ndef f(a, *, b=1, **more): return a\n")
+    assert load_function(f"{path}:rubric") == {"funcs": []}
+    target = Target.of(load_function(f"{path}:f"))
+    assert (target.names, target.places, target.required) == ({"a", "b"}, ("a",), {"a"})
+    assert target.takes_all
+    with pytest.raises(AttributeError, match="has no function 'g'"):
+        load_function(f"{path}:g")
 
 
-@pytest.mark.parametrize(
-    "value", [None, {"score": None}, {"score": None, "right": None, "metrics": None}]
-)
-def test_checked_takes_none_as_nothing_to_grade_by(value: Any) -> None:
-    assert checked(value) == (None, {})
-
-
-def test_checked_takes_every_kind_of_number() -> None:
-    import numpy
-
-    assert [checked(value)[0] for value in (1, 0.5, True, numpy.float32(0.25), numpy.array(2))] == [
-        1.0,
-        0.5,
-        1.0,
-        0.25,
-        2.0,
-    ]
+def test_a_traceback_has_the_users_frames_alone(tmp_path: Path) -> None:
+    path = tmp_path / "raising.py"
+    path.write_text("def f():\n    raise KeyError('answer')\n")
+    with pytest.raises(KeyError) as caught:
+        load_function(f"{path}:f")()
+    text = user_traceback(caught.value)
+    assert text.startswith("KeyError: 'answer'") and f'"{path}", line 2' in text

@@ -9,13 +9,17 @@ from reward_files import PROCESS
 
 
 def test_a_process_reads_what_its_pool_wrote() -> None:
-    code = RewardCode.of("my.py:f", {**PROCESS, "env": ["A", "B"], "cpu_s": None})
+    code = RewardCode.of("my.py:f", {**PROCESS, "env": ["A", "B"], "cpu_s": None}, style="trl")
     assert RewardCode.from_json(code.to_json()) == code
     assert (code.env, code.cpu_s, code.isolate) == (("A", "B"), None, True)
+    assert code.style == "trl"
     assert json.loads(code.to_json())["env"] == ["A", "B"]
 
 
 def test_codes_are_one_pools_only_if_everything_is_equal() -> None:
-    one, same = RewardCode.of("my.py:f", {**PROCESS}), RewardCode.of("my.py:f", {**PROCESS})
-    other = RewardCode.of("my.py:f", {**PROCESS, "processes_max": 17})
+    one, same = (
+        RewardCode.of("my.py:f", {**PROCESS}, style=None),
+        RewardCode.of("my.py:f", {**PROCESS}, style=None),
+    )
+    other = RewardCode.of("my.py:f", {**PROCESS, "processes_max": 17}, style=None)
     assert len({one, same, other}) == 2

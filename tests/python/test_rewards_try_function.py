@@ -26,7 +26,8 @@ def tried(file: Path, name: str, *lines: str) -> subprocess.CompletedProcess[str
 
 def test_try_function_writes_one_result_with_its_time_for_each_line(file: Path) -> None:
     run = tried(file, "length", *(json.dumps(item) for item in items("a", "bb")))
-    results = [json.loads(line) for line in run.stdout.splitlines()]
+    said, *results = [json.loads(line) for line in run.stdout.splitlines()]
+    assert (said["style"], said["unit"]) == ("holdfast", "sample")
     assert (run.returncode, outcomes(results)) == (0, [("0", "ok", 0.1), ("1", "ok", 0.2)])
     assert all(result["ms"] >= 0 for result in results)
     assert "noise" in run.stderr
@@ -34,7 +35,7 @@ def test_try_function_writes_one_result_with_its_time_for_each_line(file: Path) 
 
 def test_try_function_says_what_it_cannot_read(file: Path) -> None:
     run = tried(file, "length", "[1]")
-    assert (run.returncode, run.stdout) == (2, "")
+    assert (run.returncode, run.stdout.count("\n")) == (2, 1)
     assert "Cannot read line 1" in run.stderr
     run = tried(file, "no_such", json.dumps(items("a")[0]))
     assert run.returncode == 2 and "has no function 'no_such'" in run.stderr

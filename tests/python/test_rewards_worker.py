@@ -20,10 +20,17 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(
             args = {
                 "function": f"{file}:length",
                 "process": PROCESS,
-                "shared": {"json": '{"prompt": "p", "row": {}}'},
+                "style": None,
+                "shared": {"json": '{"prompt": "p", "columns": {}}'},
                 "items": [
-                    {"id": "0", "completion": "a", "tokens": 1},
-                    {"id": "1", "completion": "bb", "tokens": 2},
+                    {"id": "0", "completion": "a", "tokens": 1, "token_ids": [7], "stop": "stop"},
+                    {
+                        "id": "1",
+                        "completion": "bb",
+                        "tokens": 2,
+                        "token_ids": [7, 8],
+                        "stop": "stop",
+                    },
                 ],
                 "timeout_ms": 5_000,
             }

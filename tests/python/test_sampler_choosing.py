@@ -11,15 +11,34 @@ import torch
 from holdfast_worker.sampler.choosing import choose, log_distribution
 
 LOGITS = [2.0, -1.0, 0.5, 0.5, -3.0, 1.0, -math.inf]
+SEEN = {0, 3, 4}  # Tokens of the prompt or the completion so far.
+MASK = torch.tensor([[token in SEEN for token in range(len(LOGITS))]])
 
 
 def sampling(**changes):
-    return {"temperature": 1.0, "top_k": -1, "top_p": 1.0, **changes}
+    return {
+        "temperature": 1.0,
+        "top_k": -1,
+        "top_p": 1.0,
+        "min_p": 0,
+        "repetition_penalty": 1,
+        **changes,
+    }
 
 
 def reference(how):
     """The distribution by its definition, in float64."""
-    scaled = [logit / how["temperature"] for logit in LOGITS]
+    penalty = how["repetition_penalty"]
+    penalised = [
+        (logit / penalty if logit > 0 else logit * penalty) if token in SEEN else logit
+        for token, logit in enumerate(LOGITS)
+    ]
+    scaled = [logit / how["temperature"] for logit in penalised]
+    if how["min_p"] > 0:
+        highest = math.exp(max(scaled))
+        scaled = [
+            value if math.exp(value) >= how["min_p"] * highest else -math.inf for value in scaled
+        ]
     if how["top_k"] > 0:
         threshold = sorted(scaled, reverse=True)[: how["top_k"]][-1]
         scaled = [value if value >= threshold else -math.inf for value in scaled]
@@ -43,12 +62,16 @@ CASES = [
     sampling(top_p=0.6),
     sampling(top_p=1e-9),
     sampling(temperature=0.7, top_k=5, top_p=0.9),
+    sampling(min_p=0.1),
+    sampling(min_p=1),
+    sampling(repetition_penalty=1.7),
+    sampling(repetition_penalty=0.5, temperature=0.7, min_p=0.02, top_k=5, top_p=0.9),
 ]
 
 
 @pytest.mark.parametrize("how", CASES)
 def test_log_distribution_is_temperature_then_top_k_then_top_p_renormalised(how):
-    logp = log_distribution(torch.tensor([LOGITS]), how)[0]
+    logp = log_distribution(torch.tensor([LOGITS]), how, MASK)[0]
     assert logp.dtype == torch.float32
     assert torch.exp(logp).tolist() == pytest.approx(reference(how), abs=1e-6)
 
@@ -56,7 +79,7 @@ def test_log_distribution_is_temperature_then_top_k_then_top_p_renormalised(how)
 @pytest.mark.parametrize("how", CASES)
 def test_choose_inverts_the_cumulated_distribution(how):
     uniform = torch.linspace(0, 1 - 2**-52, 2001, dtype=torch.float64)
-    tokens, logp = choose(torch.tensor([LOGITS]).expand(len(uniform), -1), uniform, how)
+    tokens, logp = choose(torch.tensor([LOGITS]).expand(len(uniform), -1), uniform, how, MASK)
     expected, borders = reference(how), [0.0]
     for probability in expected:
         borders.append(borders[-1] + probability)
@@ -74,3 +97,19 @@ def test_choose_is_greedy_at_temperature_0_with_log_probabilities_at_temperature
     )
     assert tokens.tolist() == [0]
     assert logp.item() == pytest.approx(math.log(reference(sampling())[0]), abs=1e-6)
+
+
+def test_penalty_and_min_p_are_those_of_transformers():
+    from transformers import MinPLogitsWarper, RepetitionPenaltyLogitsProcessor
+
+    logits, ids = torch.randn(4, 50), torch.randint(50, (4, 9))
+    seen = torch.zeros(4, 50, dtype=torch.bool).scatter_(1, ids, True)
+    theirs = RepetitionPenaltyLogitsProcessor(1.3)(ids, logits)
+    theirs = MinPLogitsWarper(0.05)(ids, theirs / 0.8)
+    ours = log_distribution(
+        logits, sampling(temperature=0.8, repetition_penalty=1.3, min_p=0.05), seen
+    )
+    torch.testing.assert_close(ours, torch.log_softmax(theirs, dim=-1))
+    greedy = log_distribution(logits, sampling(temperature=0, repetition_penalty=1.3), seen)
+    theirs = RepetitionPenaltyLogitsProcessor(1.3)(ids, logits)
+    torch.testing.assert_close(greedy, torch.log_softmax(theirs, dim=-1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sampler_fixtures as fixtures
-from holdfast_worker.operation import Cancelled, OperationIO
+from holdfast_worker.operation import BadDataError, Cancelled, OperationIO
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,11 @@ def worker(model):
         {"top_k": 5},
         {"top_p": 0.6},
         {"temperature": 0.7, "top_k": 20, "top_p": 0.9},
+        {"min_p": 0.05},
+        {"repetition_penalty": 1.5},
+        {"temperature": 0.7, "top_k": 20, "min_p": 0.01, "repetition_penalty": 0.8},
         {"temperature": 0},
+        {"temperature": 0, "repetition_penalty": 1.5},
     ],
 )
 def test_generate_records_the_log_probability_of_the_distribution_sampled_from(worker, sampling):
@@ -62,6 +66,33 @@ def test_generate_ends_rows_at_the_end_token_and_counts_it(worker):
         assert len(completion) == 150 and end not in completion
     # Rows have left the batch by then, and the cache has grown.
     assert fixtures.logp_errors(worker.engine.model, slab).max() <= 1e-5
+
+
+def test_generate_ends_at_configured_tokens_and_ignores_the_end_token_if_asked(worker):
+    end = worker.engine.tokenizer.eos_token_id
+    arguments = {"draws": 12, "tokens_max": 150}
+    _, slab = fixtures.generate(worker, fixtures.slab_arguments("v1", **arguments, ignore_eos=True))
+    through = [completion_of(one) for one in fixtures.trajectories(slab)]
+    assert {len(completion) for completion in through} == {150}
+    assert any(end in completion for completion in through)
+    stop = through[0][3]
+    how = {"ignore_eos": True, "stop_token_ids": [stop]}
+    _, slab = fixtures.generate(worker, fixtures.slab_arguments("v1", **arguments, **how))
+    for before, one in zip(through, fixtures.trajectories(slab), strict=True):
+        completion = completion_of(one)
+        ended = stop in before
+        assert completion == (before[: before.index(stop) + 1] if ended else before)
+        assert one["stop"] == ("stop" if ended else "length")
+        assert one["text"] == worker.engine.tokenizer.decode(completion[: -1 if ended else None])
+
+
+def test_generate_refuses_a_stop_token_that_the_model_lacks(worker):
+    with pytest.raises(BadDataError, match=r"stop at token 99999 because the model has \d+ tokens"):
+        fixtures.generate(worker, fixtures.slab_arguments("v1", stop_token_ids=[99999]))
+
+
+def completion_of(one):
+    return one["tokens"][one["versions"][0]["start"] :].tolist()
 
 
 def test_generate_stops_at_a_stop_string_and_cuts_the_text_before_it(worker):
@@ -103,6 +134,6 @@ def test_generate_reports_its_progress_in_tokens(worker):
     messages = []
     io = OperationIO.alone(send_progress=messages.append)
     worker.operations["generate"](fixtures.slab_arguments("v1"), io)
-    assert messages[0]["phase"] == "generate"
-    assert messages[0]["done"] == 24
-    assert messages[0]["total"] == 24 * 12
+    assert messages[0].phase == "generate"
+    assert messages[0].done == 24
+    assert messages[0].total == 24 * 12

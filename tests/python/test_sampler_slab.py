@@ -6,9 +6,8 @@ import msgpack
 import numpy as np
 
 from holdfast_worker.sampler.slab import Completion, PromptGroup, pack_slab
-from holdfast_worker.wire_types import Sampling
 
-SAMPLING: Sampling = {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 4, "stop": []}
+SAMPLING = {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 4, "stop": []}
 
 
 def group(*lengths: int) -> PromptGroup:

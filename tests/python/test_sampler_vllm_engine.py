@@ -178,7 +178,7 @@ def test_greedy_tokens_equal_hugging_faces(run):
     ]
 
 
-@pytest.mark.parametrize("name", ["greedy", "one", "cool", "nucleus"])
+@pytest.mark.parametrize("name", ["greedy", "one", "cool", "nucleus", "penalised"])
 def test_log_probabilities_equal_hugging_faces_within_1e_5(run, name):
     errors = fixtures.logp_errors(run.reference("second"), run.slab(name))
     assert len(errors) == run.found[f"answer_{name}"]["tokens"] > 50
@@ -195,6 +195,15 @@ def test_samples_of_a_draw_differ_and_texts_end_before_stop_strings(run):
     for one in fixtures.trajectories(run.slab("stop")):
         assert "a" not in one["text"] and "7" not in one["text"]
     assert fixtures.logp_errors(run.reference("second"), run.slab("stop")).max() <= 1e-5
+
+
+def test_configured_tokens_end_a_completion_and_the_end_token_does_not_if_asked(run):
+    ended = fixtures.trajectories(run.slab("through"))
+    completions = [one["tokens"][one["versions"][0]["start"] :].tolist() for one in ended]
+    assert {"stop", "length"} >= {one["stop"] for one in ended} >= {"length"}
+    for one, completion in zip(ended, completions, strict=True):
+        assert completion.count(20) == (one["stop"] == "stop") == (completion[-1] == 20)
+        assert len(completion) == 40 or one["stop"] == "stop"
 
 
 def test_probe_fails_when_any_one_tensor_of_a_publication_is_left_stale(run):

@@ -186,7 +186,7 @@ def test_an_adapter_beside_another_base_than_it_was_trained_beside_is_refused(tm
     checkpoint = trainer.call("save", version="v1", dir=str(tmp_path / "checkpoint"))
     trainer.call("create_model", recipe="tiny_qwen", seed=2, dir=str(tmp_path / "model"))
     with pytest.raises(
-        BadDataError, match="was trained beside a model with digest .* Restore the model"
+        BadDataError, match="was trained on a model with digest .* Restore the model"
     ):
         trainer.load("v1", checkpoint)
 

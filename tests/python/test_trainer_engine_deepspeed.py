@@ -282,7 +282,9 @@ def test_steps_skipped_in_a_row_fail_on_every_rank_at_the_limit_and_the_version_
     for answers in work.run(zero=2):
         assert "skipped" in answers[3]["steps"][0]
         assert answers[4]["error"] == "NonFiniteError"
-        named = "first at node 4 (advantage), sequence 7, token 3 of the step. 2 step(s) in a row"
+        named = (
+            "first at node 4 (advantage), sequence 7, token 3 of the step. 2 consecutive step(s)"
+        )
         assert named in answers[4]["message"]
         assert answers[5]["version"] == "v1"
 

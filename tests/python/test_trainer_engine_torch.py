@@ -93,7 +93,7 @@ def test_train_tells_every_micro_batch_of_a_step(trainer, monkeypatch):
     io = OperationIO.alone(
         str(trainer.artifacts.directory),
         happened=told.append,
-        send_progress=lambda message: told.append((message["phase"], message["done"])),
+        send_progress=lambda message: told.append((message.phase, message.done)),
     )
     monkeypatch.setattr("trainer_harness.io_of", lambda artifacts: io)
     trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"), tokens_max=1)
@@ -234,7 +234,7 @@ def test_steps_skipped_in_a_row_fail_at_the_limit_and_name_the_token(trainer, tm
     for before, after in (("v0", "v1"), ("v1", "v2")):
         trainer.train(broken(trainer), between=(before, after), non_finite_max=3)
     checkpoint = trainer.call("save", version="v2", dir=str(tmp_path / "checkpoint"))
-    named = r"non_finite: .* first at node \d+ \(advantage\), sequence 5, token 3 of the step. 3 step\(s\) in a row"
+    named = r"non_finite: .* first at node \d+ \(advantage\), sequence 5, token 3 of the step. 3 consecutive step\(s\)"
     for _ in range(2):  # The version is held as it was, and trying again gives the same.
         with pytest.raises(NonFiniteError, match=named):
             trainer.train(broken(trainer), between=("v2", "v3"), non_finite_max=3)

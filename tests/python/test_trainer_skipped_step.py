@@ -29,6 +29,6 @@ def test_too_many_names_the_last_steps_place_and_the_limit():
     assert error.code == "non_finite"
     assert str(error) == (
         "non_finite: Cannot step because the loss is not finite: first at node 3 (exp), "
-        "sequence 1, token 7 of the step. 2 step(s) in a row were skipped, which is "
+        "sequence 1, token 7 of the step. 2 consecutive step(s) were skipped, the maximum of "
         "trainer.non_finite_max"
     )

@@ -24,6 +24,8 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     "one": {"temperature": 1},
     "cool": {"temperature": 0.7},
     "nucleus": {"temperature": 0.7, "top_p": 0.8, "top_k": 20},
+    "penalised": {"temperature": 0.7, "min_p": 0.02, "repetition_penalty": 1.3},
+    "through": {"ignore_eos": True, "stop_token_ids": [20], "tokens_max": 40},
     "stop": {"temperature": 1, "stop": ["a", "7"], "tokens_max": 40},
 }
 ONE_TENSOR = (

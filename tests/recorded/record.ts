@@ -166,7 +166,7 @@ async function executeFake(home: Home, id: string): Promise<void> {
     artifacts,
     run: id,
     dir: `${home.dir}/fakes/${id}`,
-    rows: await rowTables(config),
+    rows: await rowTables(config, { home: home.dir }),
   });
   const { status } = await new Engine({ store, artifacts, resources }).execute(
     id,

@@ -31,7 +31,7 @@ Deno.test("scoringFunctions() hands a condition on, and refuses one that names n
   strictEqual("when" in functions[3]!.model!, false);
   throws(
     () => scoringFunctions(others),
-    /Cannot pay 'length' .* there are length, fn, reward_model, not 'gsm8k'/,
+    /Cannot pay 'length' .* the list has length, fn, reward_model, not 'gsm8k'/,
   );
 });
 
@@ -59,9 +59,13 @@ Deno.test("rowCheck() names what a row lacks for the reward", () => {
   const python = RewardConfig.parse({ name: "python", source: "/x/my.py:fn", needs: ["unit"] });
   strictEqual(rowCheck(python)(row), null);
   strictEqual(
-    rowCheck(python, ["empty"])(row),
+    rowCheck(python, { needs: ["empty"] })(row),
     "Cannot score with '/x/my.py:fn' because the row has no 'empty'",
   );
   const model = RewardConfig.parse({ name: "reward_model", path: "/rm" });
-  strictEqual(rowCheck(model, ["empty"])({ columns: {} }), null, "a model reads text alone");
+  strictEqual(
+    rowCheck(model, { needs: ["empty"] })({ columns: {} }),
+    null,
+    "a model reads text alone",
+  );
 });

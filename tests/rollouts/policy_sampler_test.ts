@@ -284,7 +284,7 @@ Deno.test("PolicySampler.load() fails if rewritten bytes differ", async () => {
   const republish = async () => void await published("other", 3);
   await rejects(
     new PolicySampler({ operators: [new FakeSampler()], republish }).load(v1, caller()),
-    /Cannot rewrite publication .* because it came out differently/,
+    /Cannot rewrite publication .* because the new files differ/,
   );
   const whole = await published("whole", 1);
   const broken = new FakeSampler({

@@ -1,4 +1,5 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
 import type { Trajectory } from "../../data/mod.ts";
 import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
 import { processOf } from "../../rewards/mod.ts";
@@ -158,10 +159,46 @@ Deno.test("RewardScorer reports reward_none where there is nothing to grade by",
     null,
   ]]);
   const nothing = "none: the row has nothing to grade by";
-  deepStrictEqual(await reasons(none, broken), [["reward_error", "broken: broken"], [
-    "reward_none",
-    nothing,
-  ]]);
+  deepStrictEqual(await reasons(none), [["reward_none", nothing], ["reward_none", nothing]]);
+  deepStrictEqual(await reasons(none, broken), [["reward_error", "broken: broken"], [null, null]]);
+});
+
+Deno.test("RewardScorer sums the rewards that apply, and whose condition applies", async () => {
+  const graded = here("graded", ({ completion }) => ({ a: 2, bb: null, ccc: -1 })[completion]!, 3);
+  const brief = { ...here("brief", () => 0.5), when: "graded" };
+  const polite = here("polite", ({ completion }) => completion === "ccc" ? null : 0.25);
+  const of = async (...functions: ScoringFunction[]) =>
+    (await scorerOf(null).score(group(functions, ["a", "bb", "ccc"]), options)).map((
+      { reward, parts, failed },
+    ) => [reward, parts, failed]);
+  deepStrictEqual(await of(graded, brief, polite), [
+    [6.75, { graded: 2, brief: 0.5, polite: 0.25 }, null],
+    [0.25, { brief: 0.5, polite: 0.25 }, null],
+    [-3, { graded: -1, brief: 0.5 }, null],
+  ]);
+  deepStrictEqual((await of(graded, brief))[1], [null, {}, "reward_none"]);
+});
+
+Deno.test("RewardScorer weighs what applies, for any answers", async () => {
+  const answer = fc.option(fc.integer({ min: -8, max: 8 }), { nil: null });
+  const samples = fc.array(fc.tuple(answer, answer, answer), { minLength: 1, maxLength: 6 });
+  await fc.assert(fc.asyncProperty(samples, async (said) => {
+    const weights = [1, 2, -0.5];
+    const functions = weights.map((weight, i) =>
+      here(`f${i}`, ({ completion }) => said[Number(completion)]![i]!, weight)
+    );
+    const texts = said.map((_, place) => String(place));
+    const scores = await scorerOf(null).score(group(functions, texts), options);
+    const wanted = said.map((answers) => {
+      if (answers.every((one) => one === null)) return null;
+      return answers.reduce<number>((sum, one, i) => sum + weights[i]! * (one ?? 0), 0);
+    });
+    deepStrictEqual(scores.map(({ reward }) => reward === null ? null : reward + 0), wanted);
+    deepStrictEqual(
+      scores.map(({ failed }) => failed),
+      wanted.map((reward) => reward === null ? "reward_none" : null),
+    );
+  }));
 });
 
 Deno.test("RewardScorer gives a reward model the prompt before any template", async () => {
@@ -190,8 +227,8 @@ Deno.test("RewardScorer gives a reward model the prompt before any template", as
     model,
     shared: { json: JSON.stringify({ prompt }) },
     items: [
-      { id: "0", completion: "a", token_ids: [2, 3] },
-      { id: "1", completion: "bb", token_ids: [2, 3] },
+      { id: "0", completion: "a", tokens: 2, token_ids: [2, 3], stop: "stop" },
+      { id: "1", completion: "bb", tokens: 2, token_ids: [2, 3], stop: "stop" },
     ],
   });
   deepStrictEqual(scored.map(({ reward, failed, detail }) => [reward, failed, detail]), [
@@ -210,11 +247,22 @@ Deno.test("RewardScorer finds the sample of a pool's answer by its id", async ()
   const scores = await scorer.score(group([there("mine")]), options);
   deepStrictEqual(scores.map(({ reward, failed }) => [reward, failed]), [[0, null], [0.25, null]]);
   strictEqual(calls[0]!.options.key, "score_group/x/mine");
-  const { function: source, timeout_ms, shared, items } = calls[0]!.args as Record<string, unknown>;
-  deepStrictEqual([source, timeout_ms], ["my.py:score", 1000]);
-  const row = { extra: 7, answer: "bb" };
-  deepStrictEqual(shared, { json: JSON.stringify({ prompt: "p", row }) });
-  deepStrictEqual((items as unknown[])[1], { id: "1", completion: "bb", tokens: 2 });
+  const { function: source, style, timeout_ms, shared, items } = calls[0]!.args as Record<
+    string,
+    unknown
+  >;
+  deepStrictEqual([source, style, timeout_ms], ["my.py:score", null, 1000]);
+  await scorer.score(group([{ ...there("mine"), style: "trl" }]), options);
+  strictEqual((calls[1]!.args as { style: string }).style, "trl");
+  const given = { prompt: "p", row_prompt: "p", prompt_ids: [1], columns: { extra: 7 } };
+  deepStrictEqual(shared, { json: JSON.stringify({ ...given, answer: "bb" }) });
+  deepStrictEqual((items as unknown[])[1], {
+    id: "1",
+    completion: "bb",
+    tokens: 2,
+    token_ids: [2, 3],
+    stop: "stop",
+  });
 });
 
 Deno.test("RewardScorer sends a long row once, as one artifact", async () => {
@@ -234,7 +282,7 @@ Deno.test("RewardScorer sends a long row once, as one artifact", async () => {
   ]);
   strictEqual(calls.every(({ args }) => JSON.stringify(args).length < 2000), true);
   deepStrictEqual(
-    put.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).row.unused.length),
+    put.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).columns.unused.length),
     [
       660_000,
       660_000,
@@ -304,4 +352,18 @@ Deno.test("RewardScorer names each way in which a process reward fails", async (
 
 Deno.test("RewardScorer fails the stage without reward processes", async () => {
   await rejects(scorerOf(null).score(group([there("mine")]), options), { code: "infrastructure" });
+});
+
+Deno.test("RewardScorer: samples of a run that ends in the middle have not failed", async () => {
+  const ended = new AbortController();
+  const remote = here("remote", async ({ signal }) => {
+    ended.abort(new Error("the run ends"));
+    await Promise.resolve();
+    throw signal.reason;
+  });
+  const scorer = scorerOf(null);
+  await rejects(
+    scorer.score(group([remote]), { ...options, signal: ended.signal }),
+    /the run ends/,
+  );
 });

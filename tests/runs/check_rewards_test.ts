@@ -125,6 +125,26 @@ Deno.test("checkRewards() says why a Python function cannot be imported", async 
   );
 });
 
+Deno.test("checkRewards() knows the signatures of other frameworks, and names them", async () => {
+  const verl = await fileOf("verl", "def f(data_source, solution_str, ground_truth): return 1\n");
+  await check({ reward: [{ name: "python", source: verl }] });
+  match(
+    await refusal({
+      reward: [{ name: "python", source: verl }],
+      train: table(row("a", { answer: undefined })),
+    }),
+    /because the row has no 'answer'\. Fix/,
+  );
+  const other = await fileOf("unknown", "def f(questions, replies): return 1\n");
+  match(
+    await refusal({ reward: [{ name: "python", source: other }] }),
+    /no 'questions', and its signature is none of trl, verl, .*nemo_gym, which `style` may name/,
+  );
+  const two = await fileOf("two", "def f(completions, answers, **kwargs): return []\n");
+  match(await refusal({ reward: [{ name: "python", source: two }] }), /`style: trl`/);
+  await check({ reward: [{ name: "python", source: two, style: "verifiers_group" }] });
+});
+
 Deno.test("executeRun() looks at rewards and rows before anything of a new run is recorded, for whoever has not", async () => {
   const home = Home.open(`${dir}/home`);
   await Deno.symlink(`${HOME}/env`, `${home.dir}/env`);

@@ -118,7 +118,7 @@ Deno.test("gc --rows keeps what a checkpoint or a fork reaches", async () => {
   const reasons = ({ kept }: GcReport) =>
     kept.filter(({ run }) => run === "a").map(({ what, why }) => `${what}: ${why}`);
   const first = await collectGarbage(home, { ...ALL, rows: true });
-  deepStrictEqual(reasons(first), ["round/1 and later: fork 'b' is rebuilt through it"]);
+  deepStrictEqual(reasons(first), ["round/1 and later: fork 'b' needs it to rebuild its versions"]);
   deepStrictEqual([first.rows.count, first.artifacts.count], [0, 0]);
   await executeFake(home, "b");
   const whole = await seen(home, "a");

@@ -49,5 +49,5 @@ Deno.test("collectableRows() keeps the rounds that a fork is rebuilt through", a
   const { from, forks } = await collected({ forkedAt: 3 });
   deepStrictEqual(forks, ["b"]);
   deepStrictEqual(from.round!.round <= 3, true);
-  deepStrictEqual(from.round!.why, "fork 'b' is rebuilt through it");
+  deepStrictEqual(from.round!.why, "fork 'b' needs it to rebuild its versions");
 });

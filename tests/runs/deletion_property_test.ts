@@ -103,6 +103,11 @@ const FOUND: [string[], Step[]][] = [
     { do: "copy", home: 0 },
     { do: "link_folder", home: 0, folder: "runs", to: 2 },
   ]],
+  // Its artifacts too. A home that resumes a run names itself in `artifacts/homes`.
+  [["a", "a-"], [
+    { do: "copy", home: 0 },
+    { do: "link_folder", home: 0, folder: "artifacts", to: 2 },
+  ]],
 ];
 
 type NewShared = () => MemoryStore | ReturnType<ReturnType<typeof testSchema>["open"]>;

@@ -339,9 +339,8 @@ export class World {
   }
 
   /**
-   * As `cp -a` does, but the copies' tags say that they are the copy's. Its journal is a copy too.
-   * Its runs are resumed at once: until then nothing tells their directories from those that their
-   * home has moved elsewhere and linked.
+   * As `cp -a` does, but the copies' tags say that they are the copy's. Its runs are resumed at
+   * once: until then nothing tells their directories from those that their home moved and linked.
    */
   async #copy(n: number): Promise<void> {
     await this.#close(n);
@@ -354,6 +353,7 @@ export class World {
       for (const head of await home.store.heads()) {
         await claimDirectories(home, head, { make: false }).catch(unlessRefused);
       }
+      await home.rememberStore();
     }
   }
 

@@ -48,7 +48,7 @@ Deno.test("fixedByPrefix() reads the schema of a custom graph; what that says no
   deepStrictEqual(changed({ seed: 2 }, 0).map(({ path }) => path), ["seed"]);
   deepStrictEqual(changed({ gauge: 3 }), [{ path: "gauge", why }]);
   deepStrictEqual(changed({ gauge: 3 }, 0), []);
-  const fewer = "is 1, and the prefix has 2 rounds already";
+  const fewer = "is 1, but the prefix already has 2 rounds";
   deepStrictEqual(changed({ loops: 1 }), [{ path: "loops", why: fewer }]);
   const differs = (after: Partial<typeof before>) =>
     readsOtherRows({ schema: Own, before, after: { ...before, ...after } });

@@ -118,7 +118,7 @@ Deno.test("a fork with nothing that helps says what failed and what to change", 
     await rejects(forked(home, overrides), (error: Error) => {
       match(
         error.message,
-        /^Cannot fork run 'a' before its first round because 'bound_rows.*' failed .* as a.b=c;.*: Cannot use the 'train' rows/,
+        /^Cannot fork run 'a' before its first round because 'bound_rows.*' failed, .* as a.b=c;.*: Cannot use the 'train' rows/,
       );
       return true;
     });

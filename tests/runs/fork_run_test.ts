@@ -271,7 +271,7 @@ Deno.test("a fork names all fixed settings at once, and records nothing", async 
   await refused(["trainer.dtype=bfloat16"], /trainer.dtype: .*rebuilt with it/);
   await refused(["trainer.lora={rank: 8}"], /trainer.lora.rank: .*rebuilt with it/);
   await refused(["trainer.optimizer.weight_decay=0.1"], /weight_decay: .*on or off/);
-  await refused(["rounds=1"], /rounds: is 1, and the prefix has 2 rounds already/);
+  await refused(["rounds=1"], /rounds: is 1, but the prefix already has 2 rounds/);
   await refused(["flow=supervised", "rows_per_round=2"], /flow/);
   await refused(["trainer.optimiser.lr=1"], /override trainer.optimiser.lr.*did you mean/);
   await refused([], /round 7 of 'round' because only its closed rounds 1 to 6 are kept/, 7);
@@ -285,7 +285,7 @@ Deno.test("a setting that nobody reads asks nothing new of a fork", async () => 
   const asked = ["algorithm.kl_coef=0.2", `reference.path=${home.dir}/model`];
   await rejects(
     fork(home, "a", { round: 2, id: "b", overrides: asked, cwd: home.dir }),
-    /reference.path: its rounds hand a reference on[^]*algorithm.kl_coef: its rounds carry the steered weight/,
+    /reference.path: its rounds pass on a reference[^]*algorithm.kl_coef: its rounds carry the steered weight/,
   );
   const freed = ["algorithm.kl_coef=0.2", "algorithm.kl_target=null"];
   strictEqual(

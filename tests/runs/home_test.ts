@@ -50,7 +50,7 @@ Deno.test("Home.open() closes once what an earlier version left open", () =>
     strictEqual(told.length, 1);
     match(
       told[0]!,
-      /home: other users could read runs, artifacts, logs, holdfast\.db\. They are yours alone now/,
+      /home: other users could read runs, artifacts, logs, holdfast\.db\. Now only you can/,
     );
     deepStrictEqual(PARTS.map((name) => modeOf(`${home}/${name}`)), ["700", "700", "755", "700"]);
     strictEqual(modeOf(`${home}/holdfast.db`), "600");

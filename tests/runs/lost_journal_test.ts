@@ -72,12 +72,12 @@ Deno.test("refuseLostJournal() names a directory of a run that no journal knows"
   await Deno.mkdir(dir, { recursive: true });
   const fix = "Fix: restore the journal from a copy, or name it with --store; if it no longer " +
     "exists, move that directory away";
-  await refused(home, lost, `${dir} is of a run that no open journal knows. ${fix}`);
+  await refused(home, lost, `${dir} belongs to a run that is in no open journal. ${fix}`);
   writeOwner(dir, { ...await home.owner("a"), store: OTHER });
   await refused(
     home,
     lost,
-    `${dir} is of a run that no open journal knows (its journal is ${OTHER}). ${fix}`,
+    `${dir} belongs to a run that is in no open journal (its journal is ${OTHER}). ${fix}`,
   );
 });
 
@@ -90,7 +90,10 @@ for (const folder of ["checkpoints", "logs"]) {
     writeOwner(dir, await home.owner("a"));
     await goesThrough(home, lost); // A fork that was killed leaves one.
     writeOwner(dir, { ...await home.owner("a"), store: OTHER });
-    await rejects(goesThrough(home, lost), new RegExp(`${folder}/a is of a run that no open`));
+    await rejects(
+      goesThrough(home, lost),
+      new RegExp(`${folder}/a belongs to a run that is in no open`),
+    );
   });
 }
 

@@ -18,7 +18,7 @@ Deno.test("questionsOf() asks about tokens_max beyond the context", async () => 
   deepStrictEqual(asked({ tokens_max: 511 }), []);
   match(
     asked({ tokens_max: 512 })[0]!,
-    /^sampler\.tokens_max is 512, and the model's context has room for 512 tokens/,
+    /^sampler\.tokens_max is 512, but the model's context has room for 512 tokens/,
   );
   match(
     asked({ tokens_max: 300, max_model_len: 256 })[0]!,
@@ -40,7 +40,7 @@ Deno.test("questionsOf() asks about a round of more rows than there are", () => 
   deepStrictEqual(asked(8), []);
   match(
     asked(4)[0]!,
-    /^prompts_per_round is 8, and there are 4 rows to train on: a round has every row 2\.0 times/,
+    /^prompts_per_round is 8, but there are 4 rows to train on: a round has every row 2\.0 times/,
   );
   const warm = { warmup: { rows_per_round: 9 }, online: { prompts_per_round: 9 } };
   strictEqual(questionsOf(warm as never, { train: rowsOf(4) }).length, 2);

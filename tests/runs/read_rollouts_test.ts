@@ -39,6 +39,6 @@ Deno.test("readRollouts() finds samples of the newest loop, or the named one", a
   deepStrictEqual(await places({ loop: "first", round: 1 }), ["first/1"]);
   await rejects(
     places({ loop: "none", round: 1 }),
-    /none\/1 of 'run' because .* Loops with some: first, later/,
+    /none\/1 of 'run' because .* Loops with scored groups: first, later/,
   );
 });

@@ -107,7 +107,7 @@ Deno.test("gc refuses a home whose journal was lost or replaced", async () => {
   await Deno.remove(`${home.dir}/stores`);
   await refuses(
     home,
-    /runs\/a is of a run that no open journal knows \(its journal is [0-9a-f]{32}\)/,
+    /runs\/a belongs to a run that is in no open journal \(its journal is [0-9a-f]{32}\)/,
   );
   ok(
     await home.artifacts.has(wanted) && await exists(left(home, "a")) &&
@@ -119,7 +119,7 @@ Deno.test("gc refuses a home whose journal was lost or replaced", async () => {
 Deno.test("gc refuses an older home whose journal is younger than its files", async () => {
   let home = await asOlder(await open().then(async (made) => (await done(made, "a"), made)));
   home = await withoutJournal(home);
-  await refuses(home, /runs\/a is of a run that no open journal knows\. Fix/);
+  await refuses(home, /runs\/a belongs to a run that is in no open journal\. Fix/);
   await Deno.remove(`${home.dir}/runs/a`, { recursive: true });
   const artifact = home.artifacts.path(await home.artifacts.putJson({ of: "a" }));
   await Deno.utime(artifact, new Date(0), new Date(0));
@@ -149,7 +149,7 @@ Deno.test("a run id is refused while its directories hold other files", async ()
   }
   await rejects(
     create(home, "a"),
-    /checkpoints\/a for run 'a' because it holds files of a run that this journal does/,
+    /checkpoints\/a for run 'a' because it contains files of a run that is not in this journal/,
   );
   // What a file system answers that takes 'B' and 'b' for one name.
   await done(home, "b");
@@ -190,7 +190,7 @@ Deno.test("homes that share a journal leave each other's runs alone", async () =
   const report = await collectGarbage(other, { ...ALL, rows: true });
   deepStrictEqual([report.checkpoints.count, report.artifacts.count, report.kept], [1, 0, []]);
   const elsewhere =
-    /run 'a' in .* because its files are in another home: .*Fix: name the run's home with --home/;
+    /run 'a' in .* because its files are in a different home: .*Fix: name the run's home/;
   const there = NOTHING.build({ trainer: {} });
   for (
     const asked of [
@@ -330,7 +330,7 @@ Deno.test("a folder that links to nothing is refused before a run is recorded", 
     await Deno.symlink("/nowhere/at/all", `${home.dir}/${folder}`);
     await rejects(
       create(home, "a"),
-      /Cannot make .* because something is in its way: .*Fix: create a directory there/,
+      /Cannot make .* because its path is blocked: .*Fix: create a directory there/,
     );
     deepStrictEqual(await home.store.heads(), []);
     await home.close();

@@ -90,7 +90,7 @@ Deno.test("runGraph() refuses a run of that id that began with another configura
       runGraph(quarters, { config: { n: 9 }, home, entry, id: "q" }),
       (error: InvalidInputError) => {
         strictEqual(error.code, "invalid_input");
-        strictEqual(error.message.includes(`it began with {"n":8}, this call has {"n":9}`), true);
+        strictEqual(error.message.includes(`it started with {"n":8}, this call has {"n":9}`), true);
         return true;
       },
     );

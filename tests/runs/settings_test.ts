@@ -32,6 +32,7 @@ const VALUES: Record<string, [unknown, ...unknown[]]> = {
   "reward.0.file_mib": [null, undefined, 2],
   "reward.0.processes_max": [undefined, 3],
   "reward.1.timeout_ms": [70_000, 10_000],
+  "reward.2.requests_max": [32, 1, 3],
 };
 
 const REWARD = {
@@ -50,6 +51,13 @@ const POOL: Operator = {
   },
 };
 
+/** Scores a completion by its length, too, behind HTTP. */
+const served = () =>
+  Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+    const { query, prompts } = await request.json() as { query: [string]; prompts: [string] };
+    return Response.json({ rewards: query[0].length - prompts[0].length });
+  });
+
 type Step = { crash: number | undefined; set: Record<string, number> };
 
 /**
@@ -60,7 +68,6 @@ async function resumed(steps: Step[], overrides: Record<string, unknown>) {
   const places = await stores();
   const config = onlineConfig(places.model, {
     data: { train: [{ path: "t" }], eval: [{ path: "e" }] },
-    reward: [REWARD, { ...REWARD, label: "second", timeout_ms: 70_000 }],
     evaluate: { problems: 2 },
     ...overrides,
   });
@@ -106,15 +113,25 @@ async function resumed(steps: Step[], overrides: Record<string, unknown>) {
 
 Deno.test("every setting of stages that a resume may change has values here", () => {
   const named = new Set(Object.keys(VALUES).map((path) => path.replace(/\d+/, "*")));
+  // A set's own rewards are read by the same stage as the run's.
+  const place = (path: string) => path.replace(/^evaluate\.sets\.\*\./, "");
   const missing = changeable(OnlineConfig).filter(({ path, read_by }) =>
-    read_by === "stages" && ![...named].some((known) => `${path}.`.startsWith(`${known}.`))
+    read_by === "stages" && ![...named].some((known) => `${place(path)}.`.startsWith(`${known}.`))
   );
   deepStrictEqual(missing, []);
 });
 
 for (const algorithm of ["grpo", "dapo"]) {
   Deno.test(`${algorithm}: whatever settings change at each of several resumes, a run ends as if none had`, async () => {
-    const overrides = { algorithm: { name: algorithm } };
+    await using server = served();
+    const overrides = {
+      algorithm: { name: algorithm },
+      reward: [
+        REWARD,
+        { ...REWARD, label: "second", timeout_ms: 70_000 },
+        { name: "remote", url: `http://127.0.0.1:${server.addr.port}` },
+      ],
+    };
     const calm = await resumed([{ crash: undefined, set: {} }], overrides);
     ok(calm.appends > 20);
     const set = fc.dictionary(fc.constantFrom(...Object.keys(VALUES)), fc.nat(2), {

@@ -1,8 +1,9 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { tryReward } from "../../runs/mod.ts";
+import { rowHome } from "../data/row_home.ts";
 
 const DATA = new URL("../../examples/sorting.jsonl", import.meta.url).pathname;
-const options = { data: DATA, count: 8, timeout_ms: 1000, home: "nowhere" };
+const options = { data: DATA, count: 8, timeout_ms: 1000, home: await rowHome() };
 
 Deno.test("tryReward() scores each row on its own answer, and counts scores", async () => {
   const { results, scores, rows, failed } = await tryReward("exact_match", options);
@@ -42,4 +43,13 @@ Deno.test("tryReward() names the reward that was nearly given", async () => {
     tryReward("exact_mach", options),
     /Cannot test reward 'exact_mach' .*did you mean exact_match/,
   );
+});
+
+Deno.test("tryReward() takes the settings of a shipped reward", async () => {
+  const tried = (entry: string) => tryReward(entry, { ...options, count: 1 });
+  const { results } = await tried("{ name: format, pattern: '[0-9]+' }");
+  strictEqual(results[0]!.score, 1);
+  await rejects(tried("format"), /'format' because its settings: needs either `tags` or `pattern`/);
+  await rejects(tried("{ name: length, max: 0 }"), /'length' because its settings\.max: Too small/);
+  await rejects(tried("{ name: length, max: "), /because it is not YAML: /);
 });

@@ -118,7 +118,7 @@ Deno.test("verify --from looks at later versions only, but redoes what they rest
   strictEqual(ranks.calls.filter(({ op }) => op === "train").length, ROUNDS);
   await rejects(
     verify({ from: 9 }),
-    /Cannot verify run 'run' because it has no version of 9 or more batches/,
+    /Cannot verify run 'run' because it has no version with 9 or more batches/,
   );
 });
 

@@ -42,6 +42,6 @@ Deno.test("checkModel() refuses other weights than the recorded ones; null: any"
   await writeFakeModel(dir, 0.75);
   await rejects(
     checkModel(dir, digest),
-    failsWith("bad_data", /Fix: put the recorded weights back/),
+    failsWith("bad_data", /Fix: restore the recorded weights/),
   );
 });

@@ -17,7 +17,8 @@ async function loaded(weights: number, complete?: Complete) {
 }
 async function generate(sampler: FakeSampler, changes: object = {}) {
   const sampling = Sampling.parse({});
-  const args = { version: "v", slab, samples_per_prompt: 2, sampling, seed: 1, ...changes };
+  const drawn = { sampling, recorded_sampling: sampling, seed: 1 };
+  const args = { version: "v", slab, samples_per_prompt: 2, ...drawn, ...changes };
   const { outputs: [output], blobs } = await sampler.call("generate", args, caller);
   return { output, blobs };
 }

@@ -30,7 +30,9 @@ Deno.test("ask() refuses an undeclared answer and names rank, operation, field",
   await rejects(ask(wrong, [trainerRole, "create_model"], args, CALL), (error) => {
     ok(error instanceof InfrastructureError);
     ok(
-      error.message.includes("rank 1 of the trainer answered to 'create_model' because digest is"),
+      error.message.includes(
+        "the answer of rank 1 of the trainer to 'create_model' because digest is",
+      ),
     );
     return true;
   });
@@ -50,7 +52,7 @@ Deno.test("askResident() brings the version that is missing, once, and asks agai
   await askResident(save(answering([SAVED])), { bring });
   strictEqual(brought.length, 1, "it is resident");
   const twice = answering([{ not_resident: null }], [{ not_resident: null }]);
-  await rejects(askResident(save(twice), { bring }), /does not hold it right after it was loaded/);
+  await rejects(askResident(save(twice), { bring }), /does not have it right after loading it/);
 });
 
 Deno.test("isNotResident() and done() tell work from none", async () => {

@@ -126,7 +126,7 @@ Deno.test("a file that is not the locked one is refused, and the error says what
     await rejects(ensureEnvironment("torch_cpu", chosen), (error: Error) => {
       match(
         error.message,
-        /^Cannot make .* environment 'torch_cpu' because the installation failed: .*Fix: .*mirror/,
+        /^Cannot create .* environment 'torch_cpu' because the installation failed: .*mirror/,
       );
       return /Hash mismatch/.test(error.message);
     });
@@ -141,7 +141,7 @@ Deno.test("a failed installation says the cause, a fix, the last lines and the l
       const [head] = error.message.split("\n");
       match(
         head!,
-        /^Cannot make .* environment 'torch_cpu' because .*none-such.*\. Fix: check the network/,
+        /^Cannot create .* environment 'torch_cpu' because .*none-such.*\. Fix: check the network/,
       );
       const log = error.message.split("log: ")[1]!;
       return Deno.readTextFileSync(log).includes("none-such");
@@ -154,7 +154,7 @@ Deno.test("without a CPU build of PyTorch the CUDA build is installed, its size 
     const python = await ensureEnvironment("torch_cpu", chosen);
     strictEqual(await modules(python), "tiny_cuda tiny_module");
     const warned = chosen.said.findIndex((text) =>
-      /CPU build is neither .* taking the CUDA build/.test(text)
+      /CPU build is not in your .* installing the CUDA build/.test(text)
     );
     ok(warned > 0);
     match(

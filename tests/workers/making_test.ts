@@ -64,11 +64,11 @@ Deno.test("a failed step says its cause, and the fix that belongs to it", () =>
           "WARNING: Retrying: SSLCertVerificationError",
           "ERROR: No matching distribution found for uv==1",
         ],
-        /No matching distribution.*Fix: if your network has its own certificates/,
+        /No matching distribution.*Fix: if your network uses its own certificates/,
       ],
       [
         ["error: Failed to download `a`", "  cause: Hash mismatch for `a`"],
-        /\(Hash mismatch for `a`\)\. Fix: your package index serves other files/,
+        /\(Hash mismatch for `a`\)\. Fix: your package index serves files that differ/,
       ],
       [
         ["error: write failed", "  cause: No space left on device (os error 28)"],
@@ -80,7 +80,7 @@ Deno.test("a failed step says its cause, and the fix that belongs to it", () =>
       ],
       [
         ["Segmentation fault"],
-        /because the step failed: Segmentation fault\. Fix: look at the log/,
+        /because the step failed: Segmentation fault\. Fix: read the log/,
       ],
       [[], /no output/],
     ];

@@ -71,7 +71,7 @@ Deno.test("a model whose weights changed since they were recorded is refused by 
         ok(error.message.includes(`'${path}'`), error.message);
         match(
           error.message,
-          /digest is [0-9a-f]{12}, recorded [0-9a-f]{12}\. Fix: put the recorded weights back/,
+          /digest is [0-9a-f]{12}, recorded [0-9a-f]{12}\. Fix: restore the recorded weights/,
         );
         return true;
       });

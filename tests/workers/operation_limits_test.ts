@@ -48,7 +48,7 @@ Deno.test("limitSilence() reports an operation whose ranks show no progress", as
   await clock.advance(1);
   deepStrictEqual(heads(hung), [[
     "no_progress",
-    "Cannot finish 'train' on trainer because nothing has moved for 1000 ms",
+    "Cannot finish 'train' on trainer because it has made no progress for 1000 ms",
   ]]);
 });
 

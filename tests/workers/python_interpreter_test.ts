@@ -57,6 +57,9 @@ Deno.test("checkPython() names the modules that are missing", async () => {
   await rejects(checkPython("/no/such/python", ["json"]), /because it does not run/);
   await withHome(async (home) => {
     const old = await fakePython(home, "echo 3.10.4 $0");
-    await rejects(checkPython(old, []), /because Python 3\.11 or newer is needed: it is 3\.10\.4/);
+    await rejects(
+      checkPython(old, []),
+      /because Python 3\.11 or newer is required: it is 3\.10\.4/,
+    );
   });
 });

@@ -24,6 +24,12 @@ Deno.test("every operation of every role has its arguments and its answer in Pyt
   }
 });
 
+Deno.test("artifacts that operations read are unions of the role's parts", () => {
+  const { types } = pythonTypesTexts();
+  match(types, /^Batch = TrajectoryBatch \| SupervisedBatch \| PreferenceBatch$/m);
+  match(types, /class TrajectoryBatch\(TypedDict\):\n {4}kind: Literal\["trajectories"\]\n/);
+});
+
 Deno.test("pythonType() spells what JSON has, and asks for a name where an object has none", () => {
   const spelled: [z.ZodType, string][] = [
     [z.string().nullable(), "str | None"],
@@ -34,7 +40,7 @@ Deno.test("pythonType() spells what JSON has, and asks for a name where an objec
     [z.tuple([z.number(), z.number()]), "list[float]"],
     [z.union([z.literal("all"), z.array(z.string())]), 'Literal["all"] | list[str]'],
     [z.union([z.union([z.null(), z.string()]), z.int()]), "str | int | None"],
-    [z.unknown(), "Any"],
+    [z.unknown(), "JsonValue"],
   ];
   for (const [schema, text] of spelled) strictEqual(pythonType(schema, PLACE), text);
   throws(

@@ -55,7 +55,7 @@ Deno.test("Uv.install() stops at the lock that cannot be installed", () =>
     const requirements = [locked("a"), locked("b")];
     await rejects(
       uv.install("/py", { requirements, making }),
-      /^InfrastructureError: Cannot make the Python environment 'test' because the installation/,
+      /^InfrastructureError: Cannot create the Python environment 'test' because the installation/,
     );
     strictEqual((await calls()).length, 1);
   }, 1));

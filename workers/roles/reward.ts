@@ -1,15 +1,16 @@
 import { z } from "zod";
+import { StopReason } from "../../data/mod.ts";
 import { defineRole, environmentOf, type Operations } from "./role.ts";
 import { Arguments, ArgumentsBeside, ArgumentsInline } from "../payload.ts";
 
 /** The spec of the reward worker. */
 const RewardSpec = z.strictObject({
-  processes: z.int().positive().describe("Processes that score at once."),
+  processes: z.int().positive().describe("Processes that score concurrently."),
 });
 
 /** What the processes of a reward function may use; null: no limit. */
 const RewardProcess = z.strictObject({
-  env: z.array(z.string()).describe("Variables that they inherit beside the usual ones."),
+  env: z.array(z.string()).describe("Variables that they inherit besides the usual ones."),
   memory_gib: z.number().nullable(),
   cpu_s: z.number().nullable(),
   file_mib: z.number().nullable(),
@@ -32,13 +33,13 @@ const RewardModelSettings = z.strictObject({
 /** @internal */
 export type RewardModelSettings = z.infer<typeof RewardModelSettings>;
 
-/** A completion for a function. */
-const FunctionItem = z.strictObject({ id: z.string(), completion: z.string(), tokens: z.int() });
-/** A completion for a model, with everything after the prompt as it was sampled. */
-const ModelItem = z.strictObject({
+/** A completion to score. */
+const CompletionItem = z.strictObject({
   id: z.string(),
   completion: z.string(),
-  token_ids: z.array(z.int()),
+  tokens: z.int().describe("How many were sampled."),
+  token_ids: z.array(z.int()).describe("Everything after the prompt, as it was sampled."),
+  stop: StopReason,
 });
 
 /** The score of one item, or why it has none. */
@@ -56,29 +57,35 @@ export type ScoredItem = z.infer<typeof ScoredItem>;
 
 const output = z.strictObject({ results: z.array(ScoredItem).describe("In any order.") });
 const shared = Arguments.describe(
-  "What all items have in common, so that a long row travels once.",
+  "What all items have in common, so a long row is sent once.",
 );
 
 const operations = {
-  /** Calls a function of the user for each item, in separate processes. `shared`: {prompt, row}. */
+  /**
+   * Calls a function of the user for the items, all samples of one prompt, in separate processes.
+   * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}.
+   */
   score: {
     args: z.strictObject({
       function: z.string().describe("`path.py:function`"),
+      style: z.string().nullable().describe(
+        "A `RewardStyle`: how it is called; null: as its signature says.",
+      ),
       process: RewardProcess,
       timeout_ms: z.number().positive().describe("Of one call."),
       shared,
-      items: z.array(FunctionItem),
+      items: z.array(CompletionItem),
     }),
     output,
   },
   /** Asks a reward model about all items. `shared`: {prompt}. */
   score_by_model: {
-    args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(ModelItem) }),
+    args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(CompletionItem) }),
     output,
   },
 } satisfies Operations;
 
-/** The kind of worker that scores samples outside of the engine. */
+/** The role of workers that score samples outside the engine. */
 export const rewardRole = defineRole({
   name: "reward",
   module: "holdfast_worker.rewards.worker",
@@ -89,8 +96,7 @@ export const rewardRole = defineRole({
     ArgumentsBeside,
     RewardProcess,
     RewardModelSettings,
-    FunctionItem,
-    ModelItem,
+    CompletionItem,
     ScoredItem,
   },
   rebuilt: "by_start",
@@ -100,7 +106,7 @@ export const rewardRole = defineRole({
     ranks: 1,
     spec: { processes },
     gpus: null,
-    // A user's reward may import what trains.
+    // A user's reward may import the trainer's packages.
     environment: environmentOf(trainer),
     python: trainer.python,
   }],

@@ -17,7 +17,7 @@ export type Phase = "generation" | "publication" | "training" | "checkpoint" | "
 export const NotResident = z.strictObject({ not_resident: z.string().nullable() });
 export type NotResident = z.infer<typeof NotResident>;
 
-/** One operation: what the engine asks for, and what every rank answers. */
+/** One operation: its arguments, and what every rank answers. */
 export type Operation = {
   args: z.ZodObject;
   /**
@@ -35,7 +35,7 @@ export type WorkerBlocks = {
   seed: number;
   workers: WorkersConfig;
   trainer: Omit<TrainerConfig, "optimizer">;
-  /** What the policy's model ends in, if not in a vocabulary. */
+  /** The head of the policy's model, if it is not a vocabulary. */
   head?: ModelHead | null;
   value_model?: ValueModelConfig | null;
   sampler: SamplerConfig;
@@ -95,11 +95,13 @@ type Declaration<
    * types.
    */
   readonly parts?: Record<string, z.ZodType>;
+  /** Artifacts that its operations read, each a union of parts. */
+  readonly reads?: Record<string, z.ZodUnion>;
   /** Omitted: with the run. */
   readonly starts?: "with_the_run" | "on_first_use";
   /**
-   * Of the configuration's block that has the role's name. null or left out: it needs the blocks
-   * of every run only.
+   * The schema of the configuration's block with the role's name. null or absent: it needs only the
+   * blocks of every run.
    */
   readonly block?: Block | null;
   /**
@@ -125,9 +127,10 @@ type Role<
 export type AnyRole = Role<string, any, any, any>;
 
 /**
- * Declares a role. Everything that the engine needs to know of it is here: `ROLES` lists them.
+ * Declares a role. It contains everything that the engine needs to know about the role; `ROLES`
+ * lists all roles.
  *
- * @throws {TypeError} If `rebuilt` does not fit the operations.
+ * @throws {TypeError} If `rebuilt` does not match the operations.
  */
 export function defineRole<
   Name extends string,
@@ -148,12 +151,12 @@ export function defineRole<
   }
   if (typeof rebuilt === "function" && refuses === undefined) {
     throw new TypeError(
-      `Cannot declare role '${name}' because nothing asks for its rebuilding: give an ` +
+      `Cannot declare role '${name}' because nothing requests its rebuilding: give an ` +
         "operation's output NotResident, " +
         "or say by_start",
     );
   }
-  return { parts: {}, starts: "with_the_run", block: null, ...declaration };
+  return { parts: {}, reads: {}, starts: "with_the_run", block: null, ...declaration };
 }
 
 /**

@@ -48,6 +48,7 @@ const operations = {
       slab: Slab,
       samples_per_prompt: z.int().positive(),
       sampling: Sampling,
+      recorded_sampling: z.record(z.string(), z.unknown()).describe("The same as the slab has it."),
       seed: z.int().describe("The run's seed. Randomness is keyed by (seed, draw, sample, token)."),
     }),
     output: z.union([
@@ -97,14 +98,14 @@ function gpusOf({ engine, vllm }: SamplerConfig): number {
   return factor("tensor_parallel_size") * factor("pipeline_parallel_size");
 }
 
-/** The kind of worker that generates. */
+/** The role of workers that generate. */
 export const samplerRole = defineRole({
   name: "sampler",
   module: "holdfast_worker.sampler.worker",
   spec: SamplerSpec,
   operations,
   parts: { Message, Row, Draw, Slab, Sampling, Publication, Probe },
-  // `PolicySampler` loads the publication of the wanted version, and writes it again if it is gone.
+  // `PolicySampler` loads the publication of the wanted version, and rewrites it if it is gone.
   rebuilt: "by_client",
   groups: ({ sampler, seed }) =>
     Array.from(

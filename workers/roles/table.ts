@@ -3,7 +3,7 @@ import { rewardRole } from "./reward.ts";
 import { samplerRole } from "./sampler.ts";
 import { trainerRole } from "./trainer.ts";
 
-/** Every kind of worker. Its order is the one in which groups get their GPUs. */
+/** Every role. Groups get their GPUs in this order. */
 export const ROLES = [
   trainerRole,
   samplerRole,

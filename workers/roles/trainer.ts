@@ -2,12 +2,18 @@ import { z } from "zod";
 import {
   AlgorithmDescription,
   ArtifactRef,
+  Batch,
   Chat,
+  Column,
+  GroupRef,
+  Message,
   ModelHead,
   Numerics,
   Optimizer,
   PLAIN_NUMERICS,
+  PreferencePair,
   RatioBounds,
+  Row,
   Schedule,
   ScoredColumn,
   StepCut,
@@ -32,6 +38,9 @@ import {
   threadsEnv,
 } from "./role.ts";
 
+const [SequenceColumn, TokenColumn] = Column.options;
+const [TrajectoryBatch, SupervisedBatch, PreferenceBatch] = Batch.options;
+
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
   ...TrainerProcess.shape,
@@ -42,11 +51,11 @@ type TrainerSpec = z.infer<typeof TrainerSpec>;
 
 /** Why no rank took a step, and where the problem came from, if known. */
 const SkippedStep = z.strictObject({
-  cause: z.enum(["loss", "grad_norm"]).describe("What was not finite."),
+  cause: z.enum(["loss", "grad_norm"]).describe("Which value was not finite."),
   node: z.string().nullable().describe(
     "Of the loss's expression; of a norm the input with the largest gradient.",
   ),
-  sequence: z.int().nullable().describe("Its place in the step."),
+  sequence: z.int().nullable().describe("Its index in the step."),
   token: z.int().nullable(),
 });
 type SkippedStep = z.infer<typeof SkippedStep>;
@@ -54,7 +63,7 @@ type SkippedStep = z.infer<typeof SkippedStep>;
 export const StepRecord = z.strictObject({
   loss: z.number().nullable().describe("null: not finite."),
   grad_norm: z.number().nullable().describe("null: not finite."),
-  skipped: SkippedStep.optional().describe("Left out of a step that ran."),
+  skipped: SkippedStep.optional().describe("Whether it was left out of a step that ran."),
   lr: z.number(),
   n_tokens: z.number(),
   n_sequences: z.number(),
@@ -70,7 +79,7 @@ const /** @internal */ evaluatedBatchSchema = z.strictObject({
   micro_batches: z.int(),
   metrics: z.record(z.string(), z.number()),
 });
-/** What a loss says of a batch. */
+/** The result of a loss on a batch. */
 export type EvaluatedBatch = z.infer<typeof evaluatedBatchSchema>;
 /** Schema of {@linkcode EvaluatedBatch}. */
 export const EvaluatedBatch: typeof evaluatedBatchSchema = evaluatedBatchSchema;
@@ -99,7 +108,7 @@ const operations = {
     args: z.strictObject({
       model_path: z.string(),
       use: z.enum(["prompt", "completion", "preference"]).describe(
-        "What rows hold besides a prompt.",
+        "What rows contain besides a prompt.",
       ),
       rows: ArtifactRef.describe("JSON: a list of rows."),
       chat: Chat.nullable().describe(
@@ -147,7 +156,7 @@ const operations = {
       batch: ArtifactRef.describe("JSON of a Batch."),
       loss: ArtifactRef.describe("JSON of a RecordedLoss."),
       optimizer: Optimizer.describe(
-        "Of these steps: a fork may train with settings different from its prefix's.",
+        "The optimizer of these steps: a fork may train with settings different from its prefix's.",
       ),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
@@ -166,7 +175,8 @@ const operations = {
     phase: "training",
   },
   /**
-   * What the resident version, or the reference model, says of a batch's tokens. Blob i = column i.
+   * The scores of a batch's tokens by the resident version or the reference model. Blob i = column
+   * i.
    */
   score: {
     args: z.strictObject({
@@ -174,7 +184,7 @@ const operations = {
       batch: ArtifactRef,
       columns: z.array(ScoredColumn).min(1),
       reference_path: z.string().nullable().describe(
-        "null: the model itself, its adapter switched off.",
+        "null: the model itself with its adapter switched off.",
       ),
       reference_digest: ModelDigest,
       reference_offload: z.boolean().describe("Keep the reference on the CPU between uses."),
@@ -217,7 +227,7 @@ const operations = {
 
 /**
  * What distinguishes one trainer's group from another's. The policy's group is `trainer`, and its
- * head is a vocabulary. `block`: of the configuration.
+ * head is a vocabulary. `block`: the configuration's block.
  */
 type TrainerGroupOptions = {
   seed: number;
@@ -231,12 +241,12 @@ export function trainerGroup(
   config: Omit<TrainerConfig, "optimizer">,
   { seed, group = "trainer", head = null, block = "trainer" }: TrainerGroupOptions,
 ): PlannedGroup<TrainerSpec> {
-  // A value model's rows are padded and its head is small, so it is trained whole.
+  // A value model's rows are padded and its head is small, so all of it is trained.
   const settings = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
   const { engine, threads, device, ranks, devices, python } = settings;
   const each = {
     reason: `${block}.ranks is ${ranks}`,
-    why: "NCCL wants one for each rank",
+    why: "NCCL needs one for each rank",
     fix: `Lower ${block}.ranks`,
   };
   return {
@@ -250,10 +260,7 @@ export function trainerGroup(
   };
 }
 
-/**
- * A kind of worker that trains: the policy, and beside it the value model of an algorithm that has
- * one.
- */
+/** The role of workers that train the policy and, if the algorithm has one, the value model. */
 export const trainerRole = defineRole({
   name: "trainer",
   module: "holdfast_worker.trainer.worker",
@@ -279,7 +286,17 @@ export const trainerRole = defineRole({
     EvaluatedBatch,
     NumericsLora: Numerics.shape.lora.unwrap().unwrap(),
     NumericsOffload: Numerics.shape.offload.unwrap(),
+    Message,
+    Row,
+    GroupRef,
+    SequenceColumn,
+    TokenColumn,
+    PreferencePair,
+    TrajectoryBatch,
+    SupervisedBatch,
+    PreferenceBatch,
   },
+  reads: { Batch },
   rebuilt: "by_client", // `PolicyTrainer`: a checkpoint, and the recorded batches after it.
   groups: ({ trainer, value_model, head, seed }) => [
     trainerGroup(trainer, { seed, head }),

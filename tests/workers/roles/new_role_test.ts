@@ -180,7 +180,7 @@ Deno.test({
       const lying = { map: "town", frames: [{ x: 1, label: "lie" }] };
       await rejects(
         workers.ask("follow", lying, caller),
-        /Cannot read what rank 0 of the tracker answered to 'follow' because/,
+        /Cannot read the answer of rank 0 of the tracker to 'follow' because/,
       );
     }),
 });

@@ -13,18 +13,19 @@ Deno.test("the reward operations take what the rewards' room declares", () => {
   const process = processOf({ env: ["HF_TOKEN"], cpu_s: null });
   const asked = {
     function: "my.py:f",
+    style: null,
     process: mine!.process,
     timeout_ms: mine!.timeout_ms,
     shared,
   };
-  const items = [{ id: "0", completion: "a", tokens: 1 }];
+  const items = [{ id: "0", completion: "a", tokens: 1, token_ids: [7], stop: "stop" }];
   deepStrictEqual(score.args.parse({ ...asked, items }), { ...asked, process, items });
-  const sampled = [{ id: "0", completion: "a", token_ids: [1] }];
   strictEqual(
-    score_by_model.args.safeParse({ model: judge!.model, shared, items: sampled }).success,
+    score_by_model.args.safeParse({ model: judge!.model, shared, items }).success,
     true,
   );
-  strictEqual(score.args.safeParse({ ...asked, items: sampled }).success, false);
+  const short = items.map(({ token_ids: _, ...item }) => item);
+  strictEqual(score.args.safeParse({ ...asked, items: short }).success, false);
 });
 
 Deno.test("the reward worker starts with its first use, in the trainer's environment", () => {

@@ -34,6 +34,6 @@ Deno.test("defineRole() requires that a role's rebuilding fits its operations", 
   );
   throws(
     () => defineRole({ ...common, operations: { plain }, rebuilt: (ask) => ask("plain", {}) }),
-    /Cannot declare role 'toy' because nothing asks for its rebuilding/,
+    /Cannot declare role 'toy' because nothing requests its rebuilding/,
   );
 });

@@ -18,18 +18,37 @@ import sys
 import uuid
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from holdfast_worker import __version__
 from holdfast_worker.agent_answers import Answers
-from holdfast_worker.agent_group import Group, Task
+from holdfast_worker.agent_group import Group
 from holdfast_worker.agent_link import EngineGone, Link
 from holdfast_worker.agent_log import keep_own_log_small, log
+from holdfast_worker.agent_task import Task
 from holdfast_worker.failures import fitting, report
 from holdfast_worker.faults import phase_of
 from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
 from holdfast_worker.process_table import end_below
 from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
+from holdfast_worker.wire_frames import (
+    AgentAccepted,
+    AgentGroup,
+    AgentHeartbeat,
+    AgentHello,
+    AgentLeaving,
+    AgentProgress,
+    AgentRendezvous,
+    EngineAck,
+    EngineCancel,
+    EngineFrame,
+    EngineRelease,
+    EngineShutdown,
+    EngineStartGroup,
+    EngineStopGroup,
+    EngineTask,
+    EngineWelcome,
+    FailureReport,
+)
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
@@ -96,7 +115,7 @@ class Agent:
             return
         self._leaving = True
         log(f"Ending in {grace_s:g} s: told to by a signal")
-        self._link.offer({"type": "leaving", "grace_ms": int(grace_s * 1000)})
+        self._link.offer(AgentLeaving(grace_ms=int(grace_s * 1000)))
         asyncio.get_running_loop().call_later(grace_s, self._ending.set)
 
     async def _stop_all(self) -> None:
@@ -111,51 +130,54 @@ class Agent:
 
     # What the line asks for.
 
-    def _hello(self) -> dict[str, Any]:
-        states = [(task, "finished") for task in self._answers.tasks()]
-        states += [(task, "running") for task in self._running.values()]
-        return {
-            "type": "hello",
-            "protocol": PROTOCOL_VERSION,
-            "agent_id": self._agent_id,
-            "boot_id": self._boot_id,
-            "engine_boot": self._link.engine_boot,
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "packages": packages(),
-            "groups": [group.describe_held() for group in self._groups.values()],
-            "tasks": [{**task.describe(), "state": state} for task, state in states],
-            "received_seq": self._link.received_seq,
-        }
+    def _hello(self) -> AgentHello:
+        finished = [task.held("finished") for task in self._answers.tasks()]
+        running = [task.held("running") for task in self._running.values()]
+        return AgentHello(
+            protocol=PROTOCOL_VERSION,
+            agent_id=self._agent_id,
+            boot_id=self._boot_id,
+            engine_boot=self._link.engine_boot,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            packages=packages(),
+            groups=[group.describe_held() for group in self._groups.values()],
+            tasks=finished + running,
+            received_seq=self._link.received_seq,
+        )
 
-    def _heartbeat(self) -> dict[str, Any]:
-        return {
-            "type": "heartbeat",
-            "groups": [group.describe() for group in self._groups.values()],
-        }
+    def _heartbeat(self) -> AgentHeartbeat:
+        return AgentHeartbeat(groups=[group.describe() for group in self._groups.values()])
 
     def _phase(self) -> str:
         """Of the operation that runs; the first if there are several."""
         task = next(iter(self._running.values()), None)
         return phase_of(self._roles.get(task.group, ""), task.op) if task else "other"
 
-    def _receive(self, message: dict[str, Any]) -> None:
-        handlers = {
-            "welcome": self._on_welcome,
-            "start_group": self._on_start_group,
-            "stop_group": self._on_stop_group,
-            "task": self._on_task,
-            "release": self._on_release,
-            "cancel": self._on_cancel,
-            "shutdown": lambda _: self._ending.set(),
-        }
-        handlers[message["type"]](message)
+    def _receive(self, frame: EngineFrame) -> None:
+        match frame:
+            case EngineWelcome():
+                self._on_welcome(frame)
+            case EngineStartGroup():
+                self._on_start_group(frame)
+            case EngineStopGroup():
+                self._on_stop_group(frame)
+            case EngineTask():
+                self._on_task(frame)
+            case EngineRelease():
+                self._on_release(frame)
+            case EngineCancel():
+                self._cancel(frame.task)
+            case EngineShutdown():
+                self._ending.set()
+            case EngineAck():
+                pass  # The line's own.
 
     # Engine messages. All are safe to get twice.
 
-    def _on_welcome(self, message: dict[str, Any]) -> None:
-        self._preempt_grace_s = message["preempt_grace_ms"] / 1000
-        for verdict in message["tasks"]:
+    def _on_welcome(self, welcome: EngineWelcome) -> None:
+        self._preempt_grace_s = welcome.preempt_grace_ms / 1000
+        for verdict in welcome.tasks:
             if verdict["verdict"] == "drop":
                 self._drop(verdict["task"])
             elif verdict["verdict"] != "keep":
@@ -168,92 +190,81 @@ class Agent:
             self._running[task_id].wanted = False
             self._cancel(task_id)
 
-    def _on_release(self, message: dict[str, Any]) -> None:
-        if message["task"] in self._running:
-            self._running[message["task"]].wanted = False
-        self._answers.release(message["task"])
+    def _on_release(self, release: EngineRelease) -> None:
+        if release.task in self._running:
+            self._running[release.task].wanted = False
+        self._answers.release(release.task)
 
-    def _on_start_group(self, message: dict[str, Any]) -> None:
-        old = self._groups.get(message["group"])
-        if old and old.generation == message["generation"]:
+    def _on_start_group(self, start: EngineStartGroup) -> None:
+        old = self._groups.get(start.group)
+        if old and old.generation == start.generation:
             if old.state != "starting":  # A repeated wish is answered with how it went.
                 self.group_changed(old)
             return
-        if old and old.generation > message["generation"]:
+        if old and old.generation > start.generation:
             log(
-                f"Ignored a start of {message['group']} generation {message['generation']}: it has {old.generation}"
+                f"Ignored a start of {start.group} generation {start.generation}: "
+                f"it has {old.generation}"
             )
             return
-        self._roles[message["group"]] = message["role"]
+        self._roles[start.group] = start.role
         if old is None or old.done.done():
-            self._start(message)
+            self._start(start)
             return
-        replacing = asyncio.create_task(self._replace(message))
+        replacing = asyncio.create_task(self._replace(start))
         self._replacing.add(replacing)
         replacing.add_done_callback(self._replacing.discard)
 
-    async def _replace(self, message: dict[str, Any]) -> None:
+    async def _replace(self, start: EngineStartGroup) -> None:
         """
         The old generation's processes are dead before the new one starts. It did not fail: the
         engine says it hangs. Does nothing once a later wish has its generation: while this one
         waited, it may have come first.
         """
-        if self._groups[message["group"]].state == "ready":
-            await self._groups[message["group"]].ranks.write_stacks()
-        generation = message["generation"]
+        if self._groups[start.group].state == "ready":
+            await self._groups[start.group].ranks.write_stacks()
         while (
-            current := self._groups[message["group"]]
-        ).generation < generation and not current.done.done():
+            current := self._groups[start.group]
+        ).generation < start.generation and not current.done.done():
             current.stop(0)
             await asyncio.wait([current.done])
-        if current.generation < generation and not self._ending.is_set():
-            self._start(message)
+        if current.generation < start.generation and not self._ending.is_set():
+            self._start(start)
 
-    def _start(self, message: dict[str, Any]) -> None:
-        self._groups[message["group"]] = Group(message, sink=self, agent_boot=self._boot_id)
+    def _start(self, start: EngineStartGroup) -> None:
+        self._groups[start.group] = Group(start, sink=self, agent_boot=self._boot_id)
 
-    def _on_stop_group(self, message: dict[str, Any]) -> None:
-        group = self._groups.get(message["group"])
-        if group is None or group.generation != message["generation"]:
+    def _on_stop_group(self, stop: EngineStopGroup) -> None:
+        group = self._groups.get(stop.group)
+        if group is None or group.generation != stop.generation:
             return
         if group.done.done():
             self.group_changed(group)
         else:
-            group.stop(message["grace_ms"] / 1000)
+            group.stop(stop.grace_ms / 1000)
 
-    def _on_task(self, message: dict[str, Any]) -> None:
-        fields = (
-            "task",
-            "group",
-            "generation",
-            "key",
-            "attempt",
-            "epoch",
-            "op",
-            "args",
-            "args_hash",
-        )
-        task = Task(**{name: message[name] for name in fields})
-        if task.task in self._answers:
+    def _on_task(self, asked: EngineTask) -> None:
+        task = Task(asked)
+        if task.id in self._answers:
             return  # Its answer was sent, and is sent again if the line has lost it.
-        self._link.offer({"type": "accepted", "task": task.task})
-        if task.task in self._running:
+        self._link.offer(AgentAccepted(task=task.id))
+        if task.id in self._running:
             return
-        self._running[task.task] = task
+        self._running[task.id] = task
         group = self._groups.get(task.group)
         if (
             group is None
-            or group.generation != task.generation
+            or group.generation != asked.generation
             or group.state in ("failed", "stopped")
         ):
             has = f"generation {group.generation} ({group.state})" if group else "no such group"
-            text = f"Cannot run '{task.op}' in {task.group} generation {task.generation}: this host has {has}"
+            text = (
+                f"Cannot run '{task.op}' in {task.group} generation {asked.generation}: "
+                f"this host has {has}"
+            )
             self.task_error(task, [report(0, cause="other", message=text)])
         else:
             group.submit(task)
-
-    def _on_cancel(self, message: dict[str, Any]) -> None:
-        self._cancel(message["task"])
 
     def _cancel(self, task_id: str) -> None:
         task = self._running.get(task_id)
@@ -264,28 +275,24 @@ class Agent:
 
     def group_changed(self, group: Group) -> None:
         log(f"{group.name} generation {group.generation} is {group.state}")
-        self._link.send(
-            {
-                "type": "group",
-                **group.describe(),
-                "info": group.info,
-                "failures": fitting(group.failures),
-            }
-        )
+        failures = fitting(group.failures)
+        self._link.send(AgentGroup(**group.describe(), info=group.info, failures=failures))
 
     def group_meets(self, group: Group, address: str, port: int) -> None:
-        place = {"generation": group.generation, "address": address, "port": port}
-        self._link.send({"type": "rendezvous", "group": group.name, **place})
+        place = AgentRendezvous(
+            group=group.name, generation=group.generation, address=address, port=port
+        )
+        self._link.send(place)
 
-    def task_progress(self, message: dict[str, Any]) -> None:
-        self._link.offer(message)
+    def task_progress(self, progress: AgentProgress) -> None:
+        self._link.offer(progress)
 
     def task_result(self, task: Task) -> None:
-        self._running.pop(task.task, None)
+        self._running.pop(task.id, None)
         self._answers.send_result(task)
 
-    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
-        self._running.pop(task.task, None)
+    def task_error(self, task: Task, failures: list[FailureReport]) -> None:
+        self._running.pop(task.id, None)
         self._answers.send_error(task, failures)
 
 

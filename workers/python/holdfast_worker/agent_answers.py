@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
-from holdfast_worker.agent_group import Task
 from holdfast_worker.agent_link import UNSENDABLE, Link, Reliable
+from holdfast_worker.agent_task import Task
 from holdfast_worker.failures import fitting, report
 from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX, INLINE_BYTES_MAX
+from holdfast_worker.wire_frames import (
+    AgentError,
+    AgentResult,
+    BlobRef,
+    FailureReport,
+    OutputBeside,
+    OutputInline,
+)
 
 
 @dataclass
@@ -20,7 +27,7 @@ class Answer:
     """What came of a task, and how it was sent last."""
 
     task: Task
-    message: dict[str, Any]
+    frame: AgentResult | AgentError
     blobs: list[bytes]
     sent: Reliable
 
@@ -47,28 +54,29 @@ class Answers:
             message = (
                 f"Cannot send the answer of '{task.op}' because it has {len(blobs)} blobs of "
                 f"{size} bytes together: the "
-                f"limit is {BLOBS_MAX} of {ANSWER_BYTES_MAX}. Fix: give it less at once"
+                f"limit is {BLOBS_MAX} of {ANSWER_BYTES_MAX}. Fix: pass it less at once"
             )
             failures = [report(rank, cause="bad_data", message=message) for rank in task.outputs]
             self.send_error(task, failures)
             return
-        named = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs]
-        message = {"type": "result", "task": task.task, "outputs": outputs, "blobs": named}
-        self._send(task, message, blobs)
+        named: list[BlobRef] = [
+            {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs
+        ]
+        self._send(task, AgentResult(task=task.id, outputs=outputs, blobs=named), blobs)
 
-    def send_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
-        self._send(task, {"type": "error", "task": task.task, "failures": fitting(failures)}, [])
+    def send_error(self, task: Task, failures: list[FailureReport]) -> None:
+        self._send(task, AgentError(task=task.id, failures=fitting(failures)), [])
 
-    def _send(self, task: Task, message: dict[str, Any], blobs: list[bytes]) -> None:
+    def _send(self, task: Task, frame: AgentResult | AgentError, blobs: list[bytes]) -> None:
         try:
-            sent = self._link.send(message, blobs)
+            sent = self._link.send(frame, blobs)
         except UNSENDABLE as error:  # Its own task fails, and by name: the line is everybody's.
             text = f"Cannot send the answer of '{task.op}': {error}"
             failure = report(0, cause="other", message=text)
-            message, blobs = {"type": "error", "task": task.task, "failures": [failure]}, []
-            sent = self._link.send(message)
+            frame, blobs = AgentError(task=task.id, failures=[failure]), []
+            sent = self._link.send(frame)
         if task.wanted:
-            self._kept[task.task] = Answer(task, message, blobs, sent)
+            self._kept[task.id] = Answer(task, frame, blobs, sent)
 
     def deliver(self, task_id: str) -> None:
         """
@@ -76,7 +84,7 @@ class Answers:
         """
         answer = self._kept.get(task_id)
         if answer and not self._link.is_kept(answer.sent):
-            answer.sent = self._link.send(answer.message, answer.blobs)
+            answer.sent = self._link.send(answer.frame, answer.blobs)
 
     def drop(self, task_id: str) -> None:
         """The engine does not want it, not even what waits to be sent."""
@@ -87,7 +95,7 @@ class Answers:
         self._kept.pop(task_id, None)
 
 
-def carried(output: str, blobs: list[bytes]) -> dict[str, Any]:
+def carried(output: str, blobs: list[bytes]) -> OutputInline | OutputBeside:
     """
     An output as the protocol has it: what is too long for the result's message is added to the
     blobs.

@@ -4,18 +4,38 @@ generation is dead and is killed whole; whether a new one follows is the engine'
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
-from holdfast_worker.agent_ranks import Item, Ranks
+from holdfast_worker.agent_ranks import RankNews, Ranks
+from holdfast_worker.agent_task import Task
 from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit
+from holdfast_worker.json_value import JsonValue
+from holdfast_worker.rank_frames import (
+    AskRank,
+    CancelRank,
+    FromRank,
+    RankBlob,
+    RankError,
+    RankProgress,
+    RankReady,
+    RankResult,
+)
+from holdfast_worker.wire_frames import (
+    AgentProgress,
+    EngineStartGroup,
+    FailureCause,
+    FailureReport,
+    GroupState,
+    GroupStateName,
+    HeldGroup,
+)
 
 # After a first failure: one root makes many cascades, and all reports are needed to find it.
 LAST_WORDS_S = 1.0
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
 PORT_TRIES_MAX = 3
 # The worker says that its state is as before the operation.
-MILD_CAUSES = {"user_code", "bad_data", "cancelled", "disk_full"}
+MILD_CAUSES: set[FailureCause] = {"user_code", "bad_data", "cancelled", "disk_full"}
 
 
 class Sink(Protocol):
@@ -23,44 +43,19 @@ class Sink(Protocol):
 
     def group_changed(self, group: Group) -> None: ...
     def group_meets(self, group: Group, address: str, port: int) -> None: ...
-    def task_progress(self, message: dict[str, Any]) -> None: ...
+    def task_progress(self, progress: AgentProgress) -> None: ...
     def task_result(self, task: Task) -> None: ...
-    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None: ...
+    def task_error(self, task: Task, failures: list[FailureReport]) -> None: ...
 
 
-@dataclass
-class Task:
-    """An operation that was handed to a group, and what its ranks answered."""
-
-    task: str
-    group: str
-    generation: int
-    key: str
-    attempt: int
-    epoch: int
-    op: str
-    args: dict[str, Any]  # As the protocol has them: for the rank to read.
-    args_hash: str
-    outputs: dict[int, str] = field(default_factory=dict)  # JSON, for the engine to read.
-    failures: dict[int, dict[str, Any]] = field(default_factory=dict)
-    blobs: list[bytes] = field(default_factory=list)
-    cancelled: bool = False
-    wanted: bool = True  # False: the engine will not ask for its answer.
-
-    def describe(self) -> dict[str, Any]:
-        """The protocol's HeldTask, but for its state."""
-        told = (
-            "task",
-            "group",
-            "generation",
-            "key",
-            "attempt",
-            "epoch",
-            "op",
-            "args_hash",
-            "cancelled",
-        )
-        return {name: getattr(self, name) for name in told}
+# What a group hears: from its ranks, from the agent, and from its own timers.
+Item = (
+    RankNews
+    | tuple[Literal["task"], Task]
+    | tuple[Literal["cancel", "cancel_grace"], str]
+    | tuple[Literal["stop"], float]
+    | tuple[Literal["start_timeout", "last_words"], None]
+)
 
 
 class Group:
@@ -69,23 +64,22 @@ class Group:
     stopped.
     """
 
-    def __init__(self, start: dict[str, Any], *, sink: Sink, agent_boot: str) -> None:
-        self.name: str = start["group"]
-        self.generation: int = start["generation"]
-        self.state = "starting"
-        self.info: dict[str, Any] = {}
-        self.failures: list[dict[str, Any]] = []
+    def __init__(self, start: EngineStartGroup, *, sink: Sink, agent_boot: str) -> None:
+        self.name = start.group
+        self.generation = start.generation
+        self.state: GroupStateName = "starting"
+        self.info: dict[str, JsonValue] = {}
+        self.failures: list[FailureReport] = []
         self._start = start
         self._sink = sink
         self.ranks = Ranks(start, nonce=f"{agent_boot}/{self.name}/{self.generation}")
         self._tasks: dict[str, Task] = {}
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
-        self._ready: dict[int, dict[str, Any]] = {}
-        self._reports: dict[int, dict[str, Any]] = {}
+        self._ready: dict[int, dict[str, JsonValue]] = {}
+        self._reports: dict[int, FailureReport] = {}
         self._timers: list[asyncio.TimerHandle] = []
-        self._window: asyncio.TimerHandle | None = (
-            None  # Open while the ranks' last words are waited for.
-        )
+        # Open while the ranks' last words are waited for.
+        self._window: asyncio.TimerHandle | None = None
         self.done = asyncio.create_task(self._live(), name=f"group {self.name} {self.generation}")
 
     # What the agent asks of a group. All return at once.
@@ -99,18 +93,20 @@ class Group:
     def stop(self, grace_s: float) -> None:
         self._inbox.put_nowait(("stop", grace_s))
 
-    def describe(self) -> dict[str, Any]:
-        """The protocol's GroupState."""
-        told = {"group": self.name, "generation": self.generation, "state": self.state}
-        return {**told, "ranks": self.ranks.describe()}
+    def describe(self) -> GroupState:
+        return {
+            "group": self.name,
+            "generation": self.generation,
+            "state": self.state,
+            "ranks": self.ranks.describe(),
+        }
 
-    def describe_held(self) -> dict[str, Any]:
-        """The protocol's HeldGroup."""
+    def describe_held(self) -> HeldGroup:
         start = self._start
         return {
             **self.describe(),
-            "role": start["role"],
-            "spec_hash": start["spec_hash"],
+            "role": start.role,
+            "spec_hash": start.spec_hash,
             "info": self.info,
         }
 
@@ -128,11 +124,11 @@ class Group:
             self._reports.setdefault(self.ranks.first, failure)
             await self._fail()
 
-    def _own_report(self, message: str) -> dict[str, Any]:
+    def _own_report(self, message: str) -> FailureReport:
         """What no rank said."""
         return report(self.ranks.first, cause="other", message=message)
 
-    def _change(self, state: str) -> None:
+    def _change(self, state: GroupStateName) -> None:
         self.state = state
         self._sink.group_changed(self)
 
@@ -146,7 +142,7 @@ class Group:
             self._reports.clear()
             self._ready.clear()
             failed_to_start = await self._spawn()
-            deadline = self._after(self._start["start_timeout_ms"] / 1000, ("start_timeout", None))
+            deadline = self._after(self._start.start_timeout_ms / 1000, ("start_timeout", None))
             ended = failed_to_start or await self._until_ready()
             deadline.cancel()
             if ended == "ready":
@@ -180,84 +176,90 @@ class Group:
         """
         waiting: list[Task] = []
         while len(self._ready) < self.ranks.size:
-            kind, value = await self._inbox.get()
-            if kind == "task":
-                waiting.append(value)
-            elif kind == "stop":
-                await self._stop(value, waiting)
-                return "stop"
-            elif kind == "last_words":
-                break
-            elif kind == "start_timeout":
-                self._report_silent_ranks()
-                break
-            elif kind == "rendezvous":
-                self._sink.group_meets(self, *value)
-            elif kind == "message" and value[1]["type"] == "ready":
-                rank, message = value
-                self._ready[rank] = message["info"]
-                self.ranks.of(rank).state = "ready"
-            elif kind in ("message", "exit") and self._heard_failure(kind, value):
-                break
+            match await self._inbox.get():
+                case ("task", task):
+                    waiting.append(task)
+                case ("stop", grace_s):
+                    await self._stop(grace_s, waiting)
+                    return "stop"
+                case ("last_words", _):
+                    break
+                case ("start_timeout", _):
+                    self._report_silent_ranks()
+                    break
+                case ("rendezvous", (address, port)):
+                    self._sink.group_meets(self, address, port)
+                case ("message", (rank, RankReady(info=info))):
+                    self._ready[rank] = info
+                    self.ranks.of(rank).state = "ready"
+                case ("message", (rank, RankError(failure=failure))) if self._heard_failure(
+                    rank, failure
+                ):
+                    break
+                case ("exit", rank) if self._heard_exit(rank):
+                    break
+                case _:
+                    pass
         for task in waiting:
             self.submit(task)
         self._close_window()
         return "ready" if len(self._ready) == self.ranks.size else "failed"
 
     def _report_silent_ranks(self) -> None:
-        limit = self._start["start_timeout_ms"]
+        limit = self._start.start_timeout_ms
         for rank in set(self.ranks.numbers) - set(self._ready) - set(self._reports):
             message = f"Cannot start rank {rank} of {self.name}: it was not ready after {limit} ms"
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
-    def _heard_failure(self, kind: str, value: Any) -> bool:
+    def _heard_failure(self, rank: int, failure: FailureReport) -> bool:
         """
         Notes a rank's failure and opens the window for the others' reports. True if no rank is left
         to wait for.
         """
-        if kind == "exit":
-            rank, process = value, self.ranks.of(value)
-            exit_report = report_of_exit(rank, process.returncode or 0)
-            known = self._reports.setdefault(rank, exit_report)
-            known.update(exit_code=exit_report["exit_code"], signal=exit_report["signal"])
-        else:
-            rank, message = value
-            if message["type"] != "error":
-                return False
-            self._reports.setdefault(rank, message["failure"])
+        self._reports.setdefault(rank, failure)
         self._open_window()
         return len(self._reports) == self.ranks.size
 
+    def _heard_exit(self, rank: int) -> bool:
+        """As of a failure, whose report then says how the process ended, too."""
+        ended = report_of_exit(rank, self.ranks.of(rank).returncode or 0)
+        known = self._reports.get(rank, ended)
+        codes = (ended["exit_code"], ended["signal"])
+        self._reports[rank] = {**known, "exit_code": codes[0], "signal": codes[1]}
+        return self._heard_failure(rank, ended)
+
     async def _serve(self) -> None:
         while True:
-            kind, value = await self._inbox.get()
-            if kind == "stop":
-                return await self._stop(value, [])
-            if kind == "task":
-                self._hand_out(value)
-            elif kind == "cancel":
-                self._cancel(value)
-            elif kind == "message":
-                if self._take(*value):
+            match await self._inbox.get():
+                case ("stop", grace_s):
+                    return await self._stop(grace_s, [])
+                case ("task", task):
+                    self._hand_out(task)
+                case ("cancel", task_id):
+                    self._cancel(task_id)
+                case ("message", (rank, RankError(task=None, failure=failure))) if (
+                    self._heard_failure(rank, failure)
+                ):
                     return await self._fail()
-            elif kind == "exit" and self._heard_failure(kind, value):
-                return await self._fail()
-            elif kind == "last_words" and self._window:
-                return await self._fail()
-            elif kind == "cancel_grace" and value in self._tasks:
-                self._report_stuck(self._tasks[value])
-                return await self._fail()
+                case ("message", (rank, message)) if self._take(rank, message):
+                    return await self._fail()
+                case ("exit", rank) if self._heard_exit(rank):
+                    return await self._fail()
+                case ("last_words", _) if self._window:
+                    return await self._fail()
+                case ("cancel_grace", task_id) if task_id in self._tasks:
+                    self._report_stuck(self._tasks[task_id])
+                    return await self._fail()
+                case _:
+                    pass
 
     def _hand_out(self, task: Task) -> None:
-        self._tasks[task.task] = task
-        message = {
-            "type": "task",
-            "task": task.task,
-            "key": task.key,
-            "attempt": task.attempt,
-            "op": task.op,
-        }
-        self.ranks.send({**message, "args": task.args})
+        self._tasks[task.id] = task
+        asked = task.asked
+        message = AskRank(
+            task=asked.task, key=asked.key, attempt=asked.attempt, op=asked.op, args=asked.args
+        )
+        self.ranks.send(message)
         for rank in self.ranks.processes:
             rank.state = "busy" if rank.state == "ready" else rank.state
 
@@ -266,7 +268,7 @@ class Group:
         if task is None or task.cancelled:
             return
         task.cancelled = True
-        self.ranks.send({"type": "cancel", "task": task_id})
+        self.ranks.send(CancelRank(task=task_id))
         self._after(CANCEL_GRACE_S, ("cancel_grace", task_id))
 
     def _report_stuck(self, task: Task) -> None:
@@ -289,21 +291,24 @@ class Group:
             self._window.cancel()
         self._window = None
 
-    def _take(self, rank: int, message: dict[str, Any]) -> bool:
+    def _take(self, rank: int, message: FromRank) -> bool:
         """One message of a rank that is ready. True if the group has to end now."""
-        kind, task = message["type"], self._tasks.get(message.get("task") or "")
+        task = None if isinstance(message, RankReady) else self._tasks.get(message.task or "")
         if task is None:
             return False
-        if kind == "progress":
-            self._sink.task_progress({**message, "rank": rank})
-        elif kind == "blob":
-            task.blobs.append(message["data"])
-        elif kind == "result":
-            task.outputs[rank] = message["output"]
-            return self._answered(task)
-        elif kind == "error":
-            task.failures[rank] = message["failure"]
-            return self._answered(task)
+        match message:
+            case RankProgress():
+                self._sink.task_progress(AgentProgress(rank=rank, **vars(message)))
+            case RankBlob():
+                task.blobs.append(message.data)
+            case RankResult():
+                task.outputs[rank] = message.output
+                return self._answered(task)
+            case RankError():
+                task.failures[rank] = message.failure
+                return self._answered(task)
+            case RankReady():
+                pass
         return False
 
     def _answered(self, task: Task) -> bool:
@@ -319,7 +324,7 @@ class Group:
         if task.failures and (task.outputs or not all(map(_is_mild, task.failures.values()))):
             return True
         self._close_window()
-        del self._tasks[task.task]
+        del self._tasks[task.id]
         if not self._tasks:
             for rank in self.ranks.processes:
                 rank.state = "ready"
@@ -337,7 +342,7 @@ class Group:
         gone.
         """
         await self._kill()
-        reports: dict[int, dict[str, Any]] = dict(self._reports)
+        reports = dict(self._reports)
         for task in self._tasks.values():
             reports = {**reports, **task.failures}
         failures = self.ranks.with_logs(reports)
@@ -349,7 +354,7 @@ class Group:
         await self.ranks.shut_down(grace_s)
         await self._kill()
         for task in waiting:
-            self._tasks[task.task] = task
+            self._tasks[task.id] = task
         await self._end_tasks([self._own_report(f"The group {self.name} was stopped")])
         self._change("stopped")
 
@@ -360,11 +365,11 @@ class Group:
         self._close_window()
         await self.ranks.kill()
 
-    async def _end_tasks(self, failures: list[dict[str, Any]]) -> None:
+    async def _end_tasks(self, failures: list[FailureReport]) -> None:
         while not self._inbox.empty():  # Handed to the group, but not yet to its ranks.
-            kind, value = self._inbox.get_nowait()
-            if kind == "task":
-                self._tasks[value.task] = value
+            item = self._inbox.get_nowait()
+            if item[0] == "task":
+                self._tasks[item[1].id] = item[1]
         for task in self._tasks.values():
             self._sink.task_error(task, failures)
         self._tasks.clear()
@@ -376,11 +381,11 @@ class Group:
         return timer
 
 
-def _is_mild(failure: dict[str, Any]) -> bool:
+def _is_mild(failure: FailureReport) -> bool:
     return failure["cause"] in MILD_CAUSES
 
 
-def _texts(item: dict[str, Any]) -> list[str]:
+def _texts(item: FailureReport) -> list[str]:
     return [item["message"], item["traceback"] or ""]
 
 

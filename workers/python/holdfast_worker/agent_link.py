@@ -6,7 +6,6 @@ must arrive.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,6 +18,8 @@ from websockets.exceptions import ConnectionClosedError, WebSocketException
 
 from holdfast_worker.agent_log import log
 from holdfast_worker.faults import Faults
+from holdfast_worker.frame import DroppableFrame, ReliableFrame
+from holdfast_worker.hub_file import HubAddress, read_hub, stamp_of
 from holdfast_worker.limits import MESSAGE_BYTES_MAX
 from holdfast_worker.protocol import (
     ProtocolError,
@@ -26,6 +27,17 @@ from holdfast_worker.protocol import (
     blob_frames,
     decode_engine,
     encode_agent,
+)
+from holdfast_worker.wire_frames import (
+    AgentAck,
+    AgentError,
+    AgentFenced,
+    AgentHeartbeat,
+    AgentHello,
+    AgentResult,
+    EngineAck,
+    EngineFrame,
+    EngineWelcome,
 )
 
 HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be busy.
@@ -43,12 +55,9 @@ REFUSALS = {
 }
 REFUSALS_MAX = 3  # In a row: what waits to be sent would be refused for ever.
 DEFAULT_GRACE_S = 2.0
-UNSENDABLE = (
-    TooLarge,
-    ProtocolError,
-    ValueError,
-)  # What `send` raises for a message that the line cannot carry.
-ANSWERS = {"result", "error"}  # Of tasks. The agent keeps them for longer than the line does.
+# What `send` raises for a message that the line cannot carry.
+UNSENDABLE = (TooLarge, ProtocolError, ValueError)
+ANSWERS = (AgentResult, AgentError)  # The agent keeps them for longer than the line does.
 COUNTED = {
     "hello",
     "welcome",
@@ -75,18 +84,19 @@ class EngineGone(Exception):
 @dataclass
 class Reliable:
     """
-    A message that is kept until the engine has it durably. Its blobs precede it, complete, at every
-    sending.
+    A message that is kept until the engine has it durably. A result's blobs precede it, complete,
+    at every sending.
     """
 
     seq: int
-    message: dict[str, Any]
+    frame: ReliableFrame
     text: str
     blobs: list[bytes]
 
     def frames(self) -> Iterator[str | bytes]:
-        for index, data in enumerate(self.blobs):
-            yield from blob_frames(self.message["task"], index, data)
+        if isinstance(self.frame, AgentResult):
+            for index, data in enumerate(self.blobs):
+                yield from blob_frames(self.frame.task, index, data)
         yield self.text
 
 
@@ -100,9 +110,9 @@ class Link:
         self,
         hub_file: Path,
         *,
-        hello: Callable[[], dict[str, Any]],
-        heartbeat: Callable[[], dict[str, Any]],
-        receive: Callable[[dict[str, Any]], None],
+        hello: Callable[[], AgentHello],
+        heartbeat: Callable[[], AgentHeartbeat],
+        receive: Callable[[EngineFrame], None],
         phase: Callable[[], str],
         grace_s: float = DEFAULT_GRACE_S,
     ) -> None:
@@ -126,22 +136,22 @@ class Link:
 
     # Sending.
 
-    def send(self, message: dict[str, Any], blobs: list[bytes] | None = None) -> Reliable:
+    def send(self, frame: ReliableFrame, blobs: list[bytes] | None = None) -> Reliable:
         """Resent after a reconnect until acknowledged. Raises one of UNSENDABLE."""
-        numbered = {**message, "seq": self._last_seq + 1}
-        item = Reliable(self._last_seq + 1, numbered, encode_agent(numbered), blobs or [])
-        self._last_seq += 1
+        seq = self._last_seq + 1
+        item = Reliable(seq, frame, encode_agent(frame, seq=seq), blobs or [])
+        self._last_seq = seq
         self._outbox.append(item)
         self._wake.set()
         return item
 
-    def offer(self, message: dict[str, Any]) -> None:
+    def offer(self, frame: DroppableFrame) -> None:
         """
         May be lost: progress, heartbeats, acks. Goes out before reliable messages and between
         blobs' frames.
         """
         try:
-            self._droppable.append((message["type"], encode_agent(message)))
+            self._droppable.append((frame.kind, encode_agent(frame)))
         except UNSENDABLE as error:
             log(str(error))
             return
@@ -223,31 +233,26 @@ class Link:
         while True:
             await asyncio.sleep(POLL_S)
             try:
-                if self._stamp() == self._hub_stamp:
+                if stamp_of(self._hub_file) == self._hub_stamp:
                     continue
                 known = self.epoch
                 hub = self._read_hub()
             except (OSError, ValueError):
                 continue  # No file, or one of an engine that was replaced: who is there stays.
-            if hub["epoch"] > known:
-                raise Superseded(
-                    f"Epoch {hub['epoch']} has the run now, after {known}: going there"
-                )
-
-    def _stamp(self) -> tuple[int, int]:
-        status = self._hub_file.stat()
-        return status.st_mtime_ns, status.st_ino
+            if hub.epoch > known:
+                raise Superseded(f"Epoch {hub.epoch} has the run now, after {known}: going there")
 
     async def _session(self) -> None:
         hub = self._read_hub()
-        headers = {"Authorization": f"Bearer {hub['token']}"}
-        options: dict[str, Any] = {
-            "max_size": MESSAGE_BYTES_MAX,
-            "compression": None,
-            "proxy": None,
-            "open_timeout": HANDSHAKE_S,
-        }
-        async with connect(hub["url"], additional_headers=headers, **options) as connection:
+        opening = connect(
+            hub.url,
+            additional_headers={"Authorization": f"Bearer {hub.token}"},
+            max_size=MESSAGE_BYTES_MAX,
+            compression=None,
+            proxy=None,
+            open_timeout=HANDSHAKE_S,
+        )
+        async with opening as connection:
             try:
                 heartbeat_s = await self._greet(connection)
                 self._connection = connection
@@ -258,49 +263,44 @@ class Link:
                 # Nothing to say any more, and a closing handshake may take seconds.
                 connection.transport.abort()
 
-    def _read_hub(self) -> dict[str, Any]:
+    def _read_hub(self) -> HubAddress:
         """Before every connect: a new engine writes a new address and token."""
-        self._hub_stamp = self._stamp()
-        hub = json.loads(self._hub_file.read_text())
-        if not isinstance(hub, dict):
-            raise ValueError(f"Cannot use {self._hub_file} because it is not what an engine writes")
-        missing = [name for name in ("url", "token", "epoch") if name not in hub]
-        if missing:
-            raise ValueError(f"Cannot use {self._hub_file} because it has no {', '.join(missing)}")
-        if hub["epoch"] < self.epoch:
+        self._hub_stamp = stamp_of(self._hub_file)
+        hub = read_hub(self._hub_file)
+        if hub.epoch < self.epoch:
             raise ValueError(
-                f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}"
+                f"{self._hub_file} is of epoch {hub.epoch}, this agent has served {self.epoch}"
             )
-        self.epoch = hub["epoch"]
+        self.epoch = hub.epoch
         return hub
 
     async def _greet(self, connection: ClientConnection) -> float:
         self._count("hello")
         await connection.send(encode_agent(self._hello()))
         welcome = decode_engine(await asyncio.wait_for(connection.recv(), HANDSHAKE_S))
-        self._count(welcome["type"])
-        if welcome["type"] != "welcome":
+        self._count(welcome.kind)
+        if not isinstance(welcome, EngineWelcome):
             raise ProtocolError(
-                f"Cannot start because the engine's first message is '{welcome['type']}', not 'welcome'"
+                f"Cannot start because the engine's first message is '{welcome.kind}', not 'welcome'"
             )
-        if welcome["epoch"] < self.epoch:
-            await connection.send(encode_agent({"type": "fenced", "epoch": self.epoch}))
+        if welcome.epoch < self.epoch:
+            await connection.send(encode_agent(AgentFenced(epoch=self.epoch)))
             raise ValueError(
-                f"an engine of epoch {welcome['epoch']} was fenced: this agent has served {self.epoch}"
+                f"an engine of epoch {welcome.epoch} was fenced: this agent has served {self.epoch}"
             )
-        if welcome["verdict"] == "drop":
+        if welcome.verdict == "drop":
             raise EngineGone("the engine has no use for this agent's work (verdict drop)")
         self._seen_at = time.monotonic()
-        self.epoch = welcome["epoch"]
-        if welcome["engine_boot"] != self.engine_boot:
-            self._begin_anew(welcome["engine_boot"])
-        self.grace_s = welcome["grace_ms"] / 1000
-        self._acknowledged(welcome["received_seq"])
-        self._sent_seq = welcome["received_seq"]
+        self.epoch = welcome.epoch
+        if welcome.engine_boot != self.engine_boot:
+            self._begin_anew(welcome.engine_boot)
+        self.grace_s = welcome.grace_ms / 1000
+        self._acknowledged(welcome.received_seq)
+        self._sent_seq = welcome.received_seq
         self._droppable.clear()
         self._said = ""
         self._receive(welcome)
-        return welcome["heartbeat_ms"] / 1000
+        return welcome.heartbeat_ms / 1000
 
     def _begin_anew(self, engine_boot: str) -> None:
         """
@@ -308,10 +308,10 @@ class Link:
         ones it wants.
         """
         self.engine_boot, self._received_seq = engine_boot, 0
-        kept = [item for item in self._outbox if item.message["type"] not in ANSWERS]
+        kept = [item for item in self._outbox if not isinstance(item.frame, ANSWERS)]
         self._outbox, self._last_seq, self._sent_seq = [], 0, 0
         for item in kept:
-            self.send(item.message)
+            self.send(item.frame)
 
     async def _converse(self, connection: ClientConnection, heartbeat_s: float) -> None:
         await until_one_ends(
@@ -319,24 +319,24 @@ class Link:
         )
 
     async def _read(self, connection: ClientConnection) -> None:
-        async for frame in connection:
-            message = decode_engine(frame)
-            self._count(message["type"])
-            if message["epoch"] < self.epoch:
-                self.offer({"type": "fenced", "epoch": self.epoch})
+        async for received in connection:
+            frame = decode_engine(received)
+            self._count(frame.kind)
+            if frame.epoch < self.epoch:
+                self.offer(AgentFenced(epoch=self.epoch))
                 continue
-            self.epoch = message["epoch"]
-            if message["type"] == "ack":
-                self._acknowledged(message["received_seq"])
-            elif "seq" in message:
-                self._take(message)
-
-    def _take(self, message: dict[str, Any]) -> None:
-        if message["seq"] > self._received_seq:
-            self._received_seq = message["seq"]
-            self._refusals = 0
-            self._receive(message)
-        self.offer({"type": "ack", "received_seq": self._received_seq})
+            self.epoch = frame.epoch
+            match frame:
+                case EngineAck():
+                    self._acknowledged(frame.received_seq)
+                case EngineWelcome():
+                    pass  # Only the first message of a connection says anything.
+                case _:
+                    if frame.seq > self._received_seq:
+                        self._received_seq = frame.seq
+                        self._refusals = 0
+                        self._receive(frame)
+                    self.offer(AgentAck(received_seq=self._received_seq))
 
     async def _write(self, connection: ClientConnection) -> None:
         while True:

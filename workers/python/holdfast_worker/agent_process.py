@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
+from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel, ChannelClosed
+from holdfast_worker.failures import report
 from holdfast_worker.machine import kernel_lines, memory_kills
 from holdfast_worker.process_table import (
     alive_in_group,
@@ -27,7 +27,9 @@ from holdfast_worker.process_table import (
     process_state,
     reap,
 )
+from holdfast_worker.rank_frames import FromRank, RankError, ToRank, read_from_rank
 from holdfast_worker.rank_log import RankLog, RotatingLog
+from holdfast_worker.wire_frames import RankState, RankStateName
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 # In every process of a generation, so that one that left the process group is found.
@@ -72,9 +74,8 @@ class RankProcess:
     def __init__(self, rank: int, *, python: str, env: Mapping[str, str], log_path: Path) -> None:
         self.rank = rank
         self.log_path = str(log_path)
-        self.state = "starting"
+        self.state: RankStateName = "starting"
         self.returncode: int | None = None
-        self.killed_by_us = False
         self._below: set[int] = set()  # What it had started when it was killed.
         self._nonce = f"{GROUP_VARIABLE}={env[GROUP_VARIABLE]}".encode()
         self._log = RankLog(RotatingLog(log_path))
@@ -112,7 +113,7 @@ class RankProcess:
         self.process_start = process_start(self.pid) or ""
 
     async def attach(
-        self, *, on_message: Callable[[Any], None], on_exit: Callable[[], None]
+        self, *, on_message: Callable[[FromRank], None], on_exit: Callable[[], None]
     ) -> None:
         """
         Reads the rank's channel and waits for its end. `on_exit` comes after the last message.
@@ -130,10 +131,17 @@ class RankProcess:
         async def read() -> None:
             try:
                 while True:
-                    on_message(await channel.receive())
-            # ChannelClosed, or bytes that are no message: the rank is of no use any more.
+                    message = read_from_rank(await channel.receive())
+                    if message is not None:
+                        on_message(message)
+            except ChannelClosed:
+                pass
+            # Its answer may be lost, so the rank ends: whoever waits for it would wait forever.
             except Exception as error:
-                self._last_words = str(error)
+                said = f"Cannot read a message of rank {self.rank}: {error!r}"
+                failure = report(self.rank, cause="other", message=said)
+                on_message(RankError(task=None, failure=failure))
+                self.kill()
 
         async def follow() -> None:
             reader = asyncio.create_task(read())
@@ -148,9 +156,9 @@ class RankProcess:
         threading.Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
         self._following = asyncio.create_task(follow())
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: ToRank) -> None:
         if self.channel and self.state != "exited":
-            self.channel.send(message)
+            self.channel.send(message.to_object())
 
     def write_stacks(self) -> None:
         """
@@ -174,8 +182,6 @@ class RankProcess:
         """
         SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone.
         """
-        if self.state != "exited":
-            self.killed_by_us = True
         self._below.update(
             descendants(self.pid)
         )  # While the rank lives: then they become children of this agent.
@@ -221,8 +227,7 @@ class RankProcess:
         """What the rank has printed until now is in its log."""
         self._log.drain()
 
-    def describe(self) -> dict[str, Any]:
-        """The protocol's RankState."""
+    def describe(self) -> RankState:
         code = self.returncode
         return {
             "rank": self.rank,
@@ -234,7 +239,7 @@ class RankProcess:
             "process_state": process_state(self.pid) if code is None else None,
         }
 
-    def machine_evidence(self) -> dict[str, Any]:
+    def machine_evidence(self) -> tuple[list[str], int | None]:
         """
         What the machine says of this process, if we may read it: the FailureReport's `kernel` and
         `oom_kills`.
@@ -242,5 +247,6 @@ class RankProcess:
         since_s = int(self.process_start or 0) / os.sysconf("SC_CLK_TCK")
         kernel = kernel_lines(self.pid, since_s=since_s, gpus=self._gpus)
         now = memory_kills()
-        known = now is not None and self._memory_kills is not None
-        return {"kernel": kernel, "oom_kills": max(0, now - self._memory_kills) if known else None}
+        if now is None or self._memory_kills is None:
+            return kernel, None
+        return kernel, max(0, now - self._memory_kills)

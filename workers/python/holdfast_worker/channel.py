@@ -41,9 +41,16 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(body: bytes) -> Any:
-    lengths = {"max_bin_len": FRAME_MAX, "max_str_len": FRAME_MAX, "max_ext_len": FRAME_MAX}
-    options = {"strict_map_key": False, "ext_hook": _unpacked, "unicode_errors": UNICODE_ERRORS}
-    return msgpack.unpackb(body, raw=False, **options, **lengths)
+    return msgpack.unpackb(
+        body,
+        raw=False,
+        strict_map_key=False,
+        ext_hook=_unpacked,
+        unicode_errors=UNICODE_ERRORS,
+        max_bin_len=FRAME_MAX,
+        max_str_len=FRAME_MAX,
+        max_ext_len=FRAME_MAX,
+    )
 
 
 def _packed(value: Any) -> msgpack.ExtType:

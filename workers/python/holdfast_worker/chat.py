@@ -88,9 +88,9 @@ class ChatFormat:
                 if both[0] != both[1]
             )
             raise BadDataError(
-                f"Cannot teach message {len(messages)} of a chat because the chat template asks for it with "
-                f"{asked[same:][:SHOWN]!r} where the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
-                "the form that the model is asked for, a reasoning model's thoughts too, or change "
+                f"Cannot train on message {len(messages)} of a chat because the chat template requests it with "
+                f"{asked[same:][:SHOWN]!r}, but the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
+                "the requested form, including a reasoning model's thoughts, or change "
                 "model.template_arguments"
             )
         rest = whole[len(asked) :]

@@ -11,12 +11,13 @@ import re
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from holdfast_worker.limits import MESSAGE_BYTES_MAX
 from holdfast_worker.operation import BadDataError, Cancelled, DiskFullError, UserCodeError
 from holdfast_worker.rank_log import files_of
+from holdfast_worker.wire_frames import FailureCause, FailureReport
 
 NAME_CHARS_MAX = 200
 MESSAGE_CHARS_MAX = 4_000
@@ -39,7 +40,7 @@ LOOKS_LIKE_AN_ERROR = re.compile(
 )
 
 
-def cause_of(error: BaseException, *, booting: bool = False) -> str:
+def cause_of(error: BaseException, *, booting: bool = False) -> FailureCause:
     """What the rank is sure of by an exception's type. Texts are the engine's to judge."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UserCodeError):
@@ -58,30 +59,34 @@ def cause_of(error: BaseException, *, booting: bool = False) -> str:
 
 
 def report(
-    rank: int, *, cause: str, message: str, log_path: str = "", **fields: Any
-) -> dict[str, Any]:
-    """A FailureReport with every field."""
+    rank: int,
+    *,
+    cause: FailureCause,
+    message: str,
+    exception: str | None = None,
+    traceback: str | None = None,
+    exit_code: int | None = None,
+    signal: str | None = None,
+) -> FailureReport:
+    """Now, and without what logs and the machine say."""
     return {
         "rank": rank,
         "cause": cause,
-        "exception": None,
+        "exception": exception,
         "message": message[:MESSAGE_CHARS_MAX],
-        "traceback": None,
-        "exit_code": None,
-        "signal": None,
+        "traceback": traceback,
+        "exit_code": exit_code,
+        "signal": signal,
         "log_tail": [],
         "log_errors": [],
         "kernel": [],
         "oom_kills": None,
-        "log_path": log_path,
+        "log_path": "",
         "at_ms": time.time() * 1000,
-        **fields,
     }
 
 
-def report_of_exception(
-    rank: int, error: BaseException, *, booting: bool = False
-) -> dict[str, Any]:
+def report_of_exception(rank: int, error: BaseException, *, booting: bool = False) -> FailureReport:
     name = type(error).__name__[:NAME_CHARS_MAX]
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -101,22 +106,26 @@ def report_of_exception(
     )
 
 
-def fitting(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reports that a message has room for, of however many ranks. What goes first says least."""
-    for field, nothing in (
-        ("log_errors", []),
-        ("log_tail", []),
-        ("kernel", []),
-        ("traceback", None),
-        ("message", ""),
-    ):
+# What goes first says least.
+SHORTENED: tuple[Callable[[FailureReport], FailureReport], ...] = (
+    lambda item: {**item, "log_errors": []},
+    lambda item: {**item, "log_tail": []},
+    lambda item: {**item, "kernel": []},
+    lambda item: {**item, "traceback": None},
+    lambda item: {**item, "message": ""},
+)
+
+
+def fitting(reports: list[FailureReport]) -> list[FailureReport]:
+    """Reports that a message has room for, of however many ranks."""
+    for shortened in SHORTENED:
         if len(json.dumps(reports)) <= REPORTS_BYTES_MAX:
             break
-        reports = [{**item, field: nothing} for item in reports]
+        reports = [shortened(item) for item in reports]
     return reports
 
 
-def report_of_exit(rank: int, returncode: int) -> dict[str, Any]:
+def report_of_exit(rank: int, returncode: int) -> FailureReport:
     """
     A rank ended without a word. `returncode` is negative for a signal, as subprocess gives it.
     """
@@ -138,7 +147,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def with_log(item: dict[str, Any], path: str) -> dict[str, Any]:
+def with_log(item: FailureReport, path: str) -> FailureReport:
     """
     A FailureReport with what its rank's log says: the last lines, and those before them that look
     like errors. The error of a child that ran out of memory (vLLM's engine) stands only there.

@@ -1,6 +1,6 @@
 """
-GPU memory between operations: what a process keeps for later is gone for the others on the same
-GPU.
+GPU memory between operations: memory that a process caches is not available to the others on the
+same GPU.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import gc
 import os
 from typing import Any
 
-SHARING_VARIABLE = (
-    "HOLDFAST_GPU_SHARING"  # Processes of this run on this GPU, this one too; set by the engine.
-)
+SHARING_VARIABLE = "HOLDFAST_GPU_SHARING"  # Processes of this run on this GPU, with this one.
 
 
 def sharing() -> int:
@@ -21,8 +19,8 @@ def sharing() -> int:
 
 def drop_garbage(device: str) -> None:
     """
-    Frees what only cycles hold (DeepSpeed's engine, an error's frames), and gives the GPU's cached
-    memory back.
+    Frees what only reference cycles keep alive (DeepSpeed's engine, an error's frames) and releases
+    the GPU's cached memory.
     """
     gc.collect()
     if device != "cpu":
@@ -31,7 +29,7 @@ def drop_garbage(device: str) -> None:
 
 def give_back(device: str) -> None:
     """
-    After an operation: gives cached memory back if another process of the run needs this GPU next.
+    After an operation: releases cached memory if another process of the run needs this GPU next.
     """
     if device != "cpu" and sharing() > 1:
         _torch().cuda.empty_cache()

@@ -1,15 +1,17 @@
 """
-Sizes that both ends of the line hold to (`workers/limits.ts`). Whoever makes something larger
-learns it there: a frame that the engine refuses would end the line, and come again on the next.
+Size limits for both ends of the connection (`workers/limits.ts`). Larger data fails where it is
+created: a frame that the engine refuses would close the connection and be sent again on the next
+one.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SCHEMA: dict[str, Any] = json.loads(Path(__file__).with_name("protocol.schema.json").read_text())
+SCHEMA: Mapping[str, Any] = json.loads(Path(__file__).with_name("protocol.schema.json").read_text())
 
 FRAME_BYTES_MAX: int = SCHEMA["limits"]["frame_bytes_max"]
 MESSAGE_BYTES_MAX: int = SCHEMA["limits"]["message_bytes_max"]

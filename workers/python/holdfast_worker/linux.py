@@ -1,6 +1,4 @@
-"""
-The few system calls that Python has no names for. Each does nothing on other systems than Linux.
-"""
+"""The few system calls that Python lacks. On systems without them (not Linux) each does nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ CAPABILITY_VERSION_3 = 0x2008_0522
 
 
 def prctl(option: int, argument: Any) -> None:
-    """@see prctl(2). Failures are of no consequence where we use it."""
+    """@see prctl(2). We can ignore failures."""
     if sys.platform == "linux":
         _libc().prctl(option, argument, 0, 0, 0)
 
@@ -38,7 +36,7 @@ def mount(kind: bytes | None, target: bytes, flags: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Of this thread, for good. @see capset(2). Raises OSError."""
+    """For this thread, permanently. @see capset(2). Raises OSError."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     _checked(_libc().capset(header, (ctypes.c_uint32 * 6)()))
 

@@ -1,6 +1,6 @@
 """
-What the machine says of a process that failed: out-of-memory kills, and broken GPUs. Best effort:
-much of it is not ours to read everywhere.
+What the machine reports about a failed process: out-of-memory kills, and broken GPUs. Best effort:
+much of it is not readable everywhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def memory_kills() -> int | None:
             roots, name = ["/sys/fs/cgroup/memory"], "memory.oom_control"
         else:
             continue
-        # In a container the path may be the host's, and the root ours.
+        # In a container, the path may be the host's and the root ours.
         for file in [
             *(Path(f"{root}{path}") / name for root in roots),
             *(Path(root) / name for root in roots),
@@ -56,8 +56,8 @@ def kernel_lines(
 ) -> list[str]:
     """
     The kernel log's lines about this process's out-of-memory kill, and about GPUs that it uses
-    (`gpus`: its CUDA_VISIBLE_DEVICES). `since_s` (after boot) keeps older processes of the same id
-    out. Nothing if the log may not be read.
+    (`gpus`: its CUDA_VISIBLE_DEVICES). `since_s` (after boot) excludes older processes with the
+    same id. Empty if the log cannot be read.
     """
     try:
         fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK)

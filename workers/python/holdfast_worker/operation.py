@@ -15,10 +15,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX
 
 PROGRESS_INTERVAL_S = 0.1  # At most ten a second leave a rank; a change of phase always does.
@@ -27,27 +28,23 @@ PROGRESS_METRICS_MAX = 1_000
 
 
 class UserCodeError(Exception):
-    """
-    Code that a user handed in (a reward, a loss, a reader) failed: a second try would fail the same
-    way.
-    """
+    """User code (a reward, a loss, a reader) failed: a second try would fail the same way."""
 
 
 class BadDataError(Exception):
     """
-    An input is broken (a data row, a model directory, another hash): a second try would fail the
+    An input is broken (a data row, a model directory, a wrong hash): a second try would fail the
     same way.
     """
 
 
 class TooLargeError(BadDataError):
-    """An answer that the line to the engine does not carry."""
+    """An answer that is too large for the connection to the engine."""
 
 
 class DiskFullError(Exception):
     """
-    A disk has no room for what was to be written. Nothing of it is left there, and the rank's state
-    is as before.
+    A disk has no room for the data. Nothing of it is left there, and the rank's state is unchanged.
     """
 
 
@@ -68,32 +65,42 @@ class RankContext:
     generation: int
     rank: int
     world_size: int
-    spec: dict[str, Any]
+    spec: JsonValue
     artifacts_dir: str
     master_addr: str = "127.0.0.1"
     master_port: int = 0
     log_dir: str = ""
-    home: str = ""  # The tree that this rank may remove something in; empty: nowhere.
+    home: str = ""  # The tree in which this rank may remove files; empty: nowhere.
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an operation is. `total` is None where nobody knows it."""
+
+    phase: str
+    done: float
+    total: float | None
+    metrics: dict[str, float]
 
 
 @dataclass
 class OperationIO:
     """
-    One operation's input and output beside its arguments. The rank makes it; `OperationIO.alone()`
-    is for tests.
+    One operation's input and output besides its arguments. The rank creates it;
+    `OperationIO.alone()` is for tests.
     """
 
     key: str
     attempt: int
     task: str
     artifacts_dir: str
-    send_progress: Callable[[dict[str, Any]], None] = lambda message: None
+    send_progress: Callable[[Progress], None] = lambda progress: None
     happened: Callable[[str], None] = lambda event: (
         None
     )  # An event inside the operation; fault tests act on it.
     keep_blobs: bool = True  # Only rank 0's are delivered; other ranks' are counted and dropped.
     cancelled: threading.Event = field(default_factory=threading.Event)
-    blobs: list[bytes] = field(default_factory=list)
+    blobs: list[bytes] = field(default_factory=list[bytes])
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,23 +113,13 @@ class OperationIO:
         An IO without a rank around it: `progress` goes to `send_progress` if given, blobs stay in
         `blobs`.
         """
-        return cls(
-            **{
-                "key": "alone",
-                "attempt": 1,
-                "task": "alone",
-                "artifacts_dir": artifacts_dir,
-                **fields,
-            }
-        )
+        alone = cls(key="alone", attempt=1, task="alone", artifacts_dir=artifacts_dir)
+        return replace(alone, **fields)
 
     def progress(
         self, phase: str, done: float, total: float | None = None, **metrics: float
     ) -> None:
-        """
-        Says how far the work is. From any thread, as often as you like: what comes too fast is
-        dropped.
-        """
+        """Reports progress. From any thread, at any rate: excess reports are dropped."""
         now = time.monotonic()
         with self._lock:
             last_phase, at = self._last
@@ -132,18 +129,18 @@ class OperationIO:
         finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
         known = total if total is not None and math.isfinite(total) else None
         self.send_progress(
-            {
-                "phase": phase[:PHASE_CHARS_MAX],
-                "done": float(done) if math.isfinite(done) else 0.0,
-                "total": None if known is None else float(known),
-                "metrics": dict(list(finite.items())[:PROGRESS_METRICS_MAX]),
-            }
+            Progress(
+                phase=phase[:PHASE_CHARS_MAX],
+                done=float(done) if math.isfinite(done) else 0.0,
+                total=None if known is None else float(known),
+                metrics=dict(list(finite.items())[:PROGRESS_METRICS_MAX]),
+            )
         )
 
     def blob(self, data: bytes | bytearray | memoryview) -> int:
         """
         Adds bytes to the result and returns their index. Delivered with it, from rank 0 only.
-        Raises TooLargeError where an answer holds no more.
+        Raises TooLargeError if the answer is full.
         """
         self._blob_bytes += len(data)
         if len(self.blobs) >= BLOBS_MAX or self._blob_bytes > ANSWER_BYTES_MAX:
@@ -179,7 +176,7 @@ class OperationIO:
         return data
 
     def read_given(self, given: Mapping[str, Any]) -> Any:
-        """What the engine gives an operation as JSON: {json}, or {artifact} where it is long."""
+        """What the engine passes to an operation as JSON: {json}, or {artifact} if it is long."""
         return json.loads(
             given["json"] if "json" in given else self.read_artifact(given["artifact"])
         )

@@ -1,6 +1,5 @@
 """
-Who may read what a rank writes: its owner alone, but for models, which are as readable as the
-user's umask says.
+Who may read what a rank writes: only its owner, except for models, which follow the user's umask.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from pathlib import Path
 
 PRIVATE_UMASK = 0o077
 
-_users_umask: int | None = None  # Before this process kept its files to itself.
+_users_umask: int | None = None  # The umask before this process made its files private.
 
 
 def keep_private() -> None:
     """
-    From here on. By the umask, for libraries write as well: DeepSpeed's shards, NCCL's recordings.
+    From here on. Uses the umask because libraries also write files: DeepSpeed's shards, NCCL's
+    recordings.
     """
     global _users_umask  # noqa: PLW0603 (The umask is the process's.)
     found = os.umask(PRIVATE_UMASK)
@@ -23,7 +23,7 @@ def keep_private() -> None:
 
 
 def open_as_usual(directory: str | Path) -> None:
-    """A model directory is for others too: the modes that the user's umask would have given it."""
+    """Others may read a model directory: gives it the modes of the user's umask."""
     if _users_umask is None:
         return
     for path in (Path(directory), *Path(directory).rglob("*")):

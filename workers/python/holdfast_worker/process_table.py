@@ -85,9 +85,7 @@ def process_tree() -> Tree:
 
 
 def descendants(pid: int, tree: Tree | None = None) -> list[int]:
-    """
-    All processes below this one that have not been given a different parent, the nearest first.
-    """
+    """All descendants of this process that were not reparented, the nearest first."""
     children = process_tree() if tree is None else tree
     found = list(children.get(pid, []))
     for child in found:  # Grows while it is walked.
@@ -117,14 +115,14 @@ def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_B
 
 
 def kill_group(group: int) -> None:
-    """All of it at once: a process that forks and ends outruns a list of pids."""
+    """Reads the whole table at once: a process that forks and ends outruns a list of pids."""
     _kill(os.killpg, group)
 
 
 def reap(child: int) -> None:
     """
-    Takes the status of a child that has ended, or of all in a group (a negative id). Does nothing
-    for others.
+    Collects the status of a child that has ended, or of all in a group (a negative id). Does
+    nothing for others.
     """
     try:
         while os.waitpid(child, os.WNOHANG)[0] != 0:

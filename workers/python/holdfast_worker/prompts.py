@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast_worker.chat import ChatFormat
+from holdfast_worker.chat import ChatFormat, Turn
 from holdfast_worker.operation import BadDataError
 
 Turns = Sequence[Mapping[str, Any]]
@@ -26,9 +26,7 @@ Encoded = tuple[list[int], list[int]]  # Tokens [T] and mask [T].
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[str, list[int]]:
-    """
-    The text that the model is shown, and its tokens, ready for the first sampled token to follow.
-    """
+    """The text that the model sees, and its tokens, up to the first sampled token."""
     if isinstance(prompt, str):
         text, tokens = prompt, _encode_opening(tokenizer, prompt)
     else:
@@ -45,8 +43,8 @@ def encode_supervised(
     tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
 ) -> Encoded:
     """
-    Tokens and mask of a row that is one sequence: the mask is 1 on what the model would have
-    sampled.
+    Tokens and mask of a row with one sequence: the mask is 1 on the tokens that the model would
+    have sampled.
     """
     sequences = encode_rows(tokenizer, prompt, completion, chat)
     if len(sequences) > 1:
@@ -62,14 +60,13 @@ def encode_rows(
     tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
 ) -> list[Encoded]:
     """
-    The sequences of a supervised row: one, or where the chat template does not keep the turns
-    before (drops thoughts, say) one for each assistant turn, after what the model is shown there.
-    Prompt and completion meet where the first sampled token would stand: no token spans the border.
+    The sequences of a supervised row: one, or one per assistant turn if the chat template does
+    not keep earlier turns (because it drops thoughts, say), each after the text that the model sees
+    there. Prompt and completion meet at the first sampled token: no token spans the border.
     """
     if not isinstance(prompt, str) and chat is not None:
-        return _encode_chat(
-            tokenizer, [*prompt, *_messages(completion)], {"first": len(prompt), "chat": chat}
-        )
+        messages = [*prompt, *_messages(completion)]
+        return _encode_chat(tokenizer, messages, first=len(prompt), chat=chat)
     if isinstance(completion, str):
         tokens = encode_prompt(tokenizer, prompt, chat)[1]
         taught = [*_encode(tokenizer, completion), end_token(tokenizer)]
@@ -90,7 +87,7 @@ def end_token(tokenizer: Any) -> int:
 
 
 def turn_end(tokenizer: Any, prompt: Prompt, chat: Chat) -> int:
-    """The token that ends what the model says to this prompt."""
+    """The token that ends the model's answer to this prompt."""
     if isinstance(prompt, str) or chat is None:
         return end_token(tokenizer)
     end = chat_format(tokenizer, chat).end
@@ -102,32 +99,33 @@ def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
 
 
 def _encode_chat(
-    tokenizer: Any, messages: Sequence[Mapping[str, Any]], how: dict[str, Any]
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], *, first: int, chat: Chat
 ) -> list[Encoded]:
     """
-    Every assistant turn of the completion is taught; what stands before and between is context.
+    Every assistant turn of the completion is trained; everything before and between is context.
     """
-    form = chat_format(tokenizer, how["chat"])
-    turns = form.turns(messages, how["first"])
+    form = chat_format(tokenizer, chat)
+    turns = form.turns(messages, first)
     if not turns:
         raise _nothing_taught()
     sequences: list[Encoded] = []
     seen = None
     for turn in turns:
-        # Where the template writes no end, the one that is taught stands in no later prompt.
+        # If the template writes no end token, the trained one appears in no later prompt.
         if seen is None or form.end is None or not turn.asked.startswith(seen):
             sequences.append(([], []))
             seen = ""
-        _append(tokenizer, sequences[-1], {"turn": turn, "seen": seen, "end": form.end})
+        _append(sequences[-1], turn, tokenizer=tokenizer, seen=seen, end=form.end)
         seen = turn.asked + turn.written
     return sequences
 
 
-def _append(tokenizer: Any, sequence: Encoded, part: dict[str, Any]) -> None:
+def _append(
+    sequence: Encoded, turn: Turn, *, tokenizer: Any, seen: str, end: tuple[str, int] | None
+) -> None:
     """
     One more turn. `seen`: the text that the sequence has so far, which ends with the turn before.
     """
-    turn, seen, end = part["turn"], part["seen"], part["end"]
     before = end[0] if seen and end else ""
     context = turn.asked[len(seen) :]
     asked = _following(tokenizer, before, context)
@@ -141,8 +139,8 @@ def _append(tokenizer: Any, sequence: Encoded, part: dict[str, Any]) -> None:
 
 def _following(tokenizer: Any, before: str, text: str) -> list[int]:
     """
-    The tokens of a text after another one: some tokenizers put a space before what they take for a
-    beginning.
+    The tokens of a text after another one: some tokenizers add a space at what they consider the
+    beginning of a text.
     """
     own = _encode(tokenizer, before)
     both = _encode(tokenizer, before + text)
@@ -153,8 +151,8 @@ def _encode_turns(
     tokenizer: Any, prompt: Sequence[Mapping[str, Any]], completion: Sequence[Mapping[str, Any]]
 ) -> Encoded:
     """
-    As it was before chats had a record: content and end-of-sequence token, where the template
-    allows that.
+    The form before chats had a record: content and end-of-sequence token, if the template allows
+    that.
     """
     messages, seen, end = [*prompt, *completion], "", end_token(tokenizer)
     form = ChatFormat(tokenizer)

@@ -17,16 +17,32 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.failures import report_of_exception
 from holdfast_worker.faults import Faults, phase_of
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.limits import ANSWER_BYTES_MAX, INLINE_BYTES_MAX
 from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, PR_SET_PDEATHSIG, prctl
-from holdfast_worker.operation import Cancelled, OperationIO, RankContext, TooLargeError
+from holdfast_worker.operation import Cancelled, OperationIO, TooLargeError
 from holdfast_worker.private_files import keep_private
 from holdfast_worker.process_table import end_below
+from holdfast_worker.rank_frames import (
+    AskRank,
+    CancelRank,
+    FromRank,
+    RankBlob,
+    RankError,
+    RankProgress,
+    RankReady,
+    RankResult,
+    ShutDownRank,
+    StartRank,
+    ToRank,
+    read_to_rank,
+)
 
 
 def kill_own_group() -> None:
@@ -60,16 +76,14 @@ def start_guard(fd: int, channel_fd: int) -> None:
 class Rank:
     """A rank's life after its first message: boot, then operations until it is asked to end."""
 
-    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
+    def __init__(self, channel: Channel, start: StartRank) -> None:
         self._channel = channel
-        self._module = start["module"]
-        self._context = RankContext(**start["context"])
+        self._module = start.module
+        self._context = start.context
         self._faults = Faults.from_environment(
             self._context.role, self._context.rank, actions={"oom": raise_out_of_memory}
         )
-        self._tasks: queue.SimpleQueue[tuple[dict[str, Any], threading.Event] | None] = (
-            queue.SimpleQueue()
-        )
+        self._tasks: queue.SimpleQueue[tuple[AskRank, threading.Event] | None] = queue.SimpleQueue()
         self._cancelled: dict[str, threading.Event] = {}
         self._worker: Any = None
 
@@ -77,90 +91,88 @@ class Rank:
         threading.Thread(target=self._read, name="holdfast-reader", daemon=True).start()
         try:
             self._worker = importlib.import_module(self._module).Worker(self._context)
-            info = self._worker.boot() or {}
+            info: dict[str, JsonValue] = self._worker.boot() or {}
             checked_info(info)
         except (
             BaseException
         ) as error:  # A SystemExit of user code is a failure too; it is reported, never swallowed.
             print_traceback(error)
-            self._channel.send(
-                {
-                    "type": "error",
-                    "task": None,
-                    "failure": report_of_exception(self._context.rank, error, booting=True),
-                }
-            )
+            failure = report_of_exception(self._context.rank, error, booting=True)
+            self._send(RankError(task=None, failure=failure))
             # The agent collects the other ranks' reports and then ends this group.
             self._tasks.get()
             return
-        self._channel.send({"type": "ready", "info": info})
+        self._send(RankReady(info=info))
         while (item := self._tasks.get()) is not None:
             self._operate(*item)
         close = getattr(self._worker, "close", None)
         if close:
             close()
 
+    def _send(self, message: FromRank) -> None:
+        self._channel.send(message.to_object())
+
     def _read(self) -> None:
         try:
             while True:
-                self._take(self._channel.receive())
-        except (
-            BaseException
-        ):  # Whatever ended the reading: without an agent this process must not live.
+                self._take(read_to_rank(self._channel.receive()))
+        except ChannelClosed:
+            pass
+        except BaseException as error:
+            print_traceback(error)
+            failure = report_of_exception(self._context.rank, error)
+            self._send(RankError(task=None, failure=failure))
+        finally:  # Whatever ended the reading: without an agent this process must not live.
             kill_own_group()
 
-    def _take(self, message: dict[str, Any]) -> None:
-        kind = message["type"]
-        if kind == "task":
-            cancelled = self._cancelled[message["task"]] = threading.Event()
-            self._tasks.put((message, cancelled))
-        elif kind == "cancel" and message["task"] in self._cancelled:
-            self._cancelled[message["task"]].set()
-        elif kind == "shutdown":
-            self._tasks.put(None)
+    def _take(self, message: ToRank | None) -> None:
+        match message:
+            case AskRank():
+                cancelled = self._cancelled[message.task] = threading.Event()
+                self._tasks.put((message, cancelled))
+            case CancelRank(task=task) if task in self._cancelled:
+                self._cancelled[task].set()
+            case ShutDownRank():
+                self._tasks.put(None)
+            case _:
+                pass  # Of a task that is done, or of a type that a later version added.
 
-    def _operate(self, task: dict[str, Any], cancelled: threading.Event) -> None:
-        task_id, op = task["task"], task["op"]
+    def _operate(self, asked: AskRank, cancelled: threading.Event) -> None:
+        task, op = asked.task, asked.op
         phase = phase_of(self._context.role, op)
         io = OperationIO(
-            key=task["key"],
-            attempt=task["attempt"],
-            task=task_id,
+            key=asked.key,
+            attempt=asked.attempt,
+            task=task,
             artifacts_dir=self._context.artifacts_dir,
-            send_progress=lambda body: self._channel.send(
-                {"type": "progress", "task": task_id, **body}
-            ),
+            send_progress=lambda progress: self._send(RankProgress(task=task, **vars(progress))),
             happened=lambda event: self._faults.at(event, phase),
             keep_blobs=self._context.rank == 0,
             cancelled=cancelled,
         )
-        failure = None
+        failure, output = None, ""
         try:
             self._faults.at("op", phase)
             io.check_cancelled()
-            output = json.dumps(
-                self._operation(op)(io.read_given(task["args"]), io), allow_nan=False
-            )
+            output = json.dumps(self._operation(op)(io.read_given(asked.args), io), allow_nan=False)
             if len(output) > ANSWER_BYTES_MAX:
                 raise TooLargeError(
                     f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer holds at most "
-                    f"{ANSWER_BYTES_MAX}. Fix: give it less at once"
+                    f"{ANSWER_BYTES_MAX}. Fix: pass it less at once"
                 )
             self._faults.at("op", phase)
         except BaseException as error:
             if not isinstance(error, Cancelled):
                 print_traceback(error)
             failure = report_of_exception(self._context.rank, error)
-        if self._cancelled.get(task_id) is cancelled:
-            del self._cancelled[task_id]
+        if self._cancelled.get(task) is cancelled:
+            del self._cancelled[task]
         if failure:
-            self._channel.send({"type": "error", "task": task_id, "failure": failure})
+            self._send(RankError(task=task, failure=failure))
             return
         for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
-            self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
-        self._channel.send(
-            {"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)}
-        )
+            self._send(RankBlob(task=task, index=index, data=data))
+        self._send(RankResult(task=task, output=output, blobs=len(io.blobs)))
 
     def _operation(self, op: str) -> Any:
         operations = self._worker.operations
@@ -172,7 +184,7 @@ class Rank:
         return operations[op]
 
 
-def checked_info(info: dict[str, Any]) -> None:
+def checked_info(info: Mapping[str, JsonValue]) -> None:
     """It travels in every hello."""
     size = len(json.dumps(info, allow_nan=False))
     if size > INLINE_BYTES_MAX:
@@ -210,7 +222,7 @@ def main() -> None:
     )  # Into the log, even while C code holds the GIL.
     channel = Channel.from_fd(fd)
     try:
-        Rank(channel, channel.receive()).run()
+        Rank(channel, StartRank.of(channel.receive())).run()
     except ChannelClosed:
         kill_own_group()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Logs of bounded size: what ranks print goes through their agent, which keeps the newest of it."""
+"""Logs of bounded size: agents write the output of ranks and keep its newest part."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LOG_BYTES_MAX = 8 * 1024 * 1024
-OLDER_KEPT = 2  # PATH.1 is what came before PATH, PATH.2 what came before that.
+OLDER_KEPT = 2  # PATH.1 precedes PATH, PATH.2 precedes PATH.1.
 PIECE_BYTES = 64 * 1024
 
 
 class RotatingLog:
     """
-    A file that only its owner may read. One that is full becomes PATH.1 at the end of a line, where
-    there is one. `follow`: descriptors that are to lead to the newest file, too.
+    A file that only its owner may read. A full file becomes PATH.1, at the end of a line if
+    possible. `follow`: descriptors that must also point to the newest file.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class RotatingLog:
 
     def _fits(self, data: bytes) -> int:
         """
-        How much of it still belongs here: whole lines; of one that no file could hold, what there
-        is room for.
+        How many bytes still belong into this file: whole lines, or as much as fits of a line that
+        is longer than a file.
         """
         room = max(0, self._left)
         whole = data.rfind(b"\n", 0, room) + 1
@@ -78,7 +78,7 @@ class RotatingLog:
 
 
 def older(path: Path, number: int) -> Path:
-    """The file that came `number` before the newest."""
+    """The file `number` places before the newest."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
@@ -92,9 +92,9 @@ def files_of(path: Path) -> Iterator[Path]:
 
 class RankLog:
     """
-    The log of a process that cannot keep it small itself. It gets `inlet`, the writing end of a
-    pipe, which its parent then closes; a thread puts what comes out into the file. A process that
-    is quicker waits, as with any pipe.
+    The log of a process that cannot limit it itself. The process gets `inlet`, the writing end of a
+    pipe, which its parent then closes; a thread copies the output into the file. A faster process
+    waits, as with any pipe.
     """
 
     def __init__(self, log: RotatingLog) -> None:
@@ -115,7 +115,7 @@ class RankLog:
                     break
 
     def _take(self) -> bool:
-        """One piece of what is there. False at the end."""
+        """Copies one available piece. False at the end."""
         try:
             data = os.read(self._fd, PIECE_BYTES)
         except BlockingIOError:  # `drain` was quicker.
@@ -131,7 +131,7 @@ class RankLog:
                 left -= PIECE_BYTES
 
     def write(self, text: str) -> None:
-        """A word of the agent's own."""
+        """Writes a message of the agent itself."""
         with self._lock:
             if not self._closed:
                 self._log.write(text.encode("utf-8", "replace"))

@@ -1,6 +1,6 @@
 """
-The one place that removes directories. Everything else asks here: a test
-(tests/python/test_removal.py) sees to it.
+The only place that removes directories. All other code calls it, which a test
+(tests/python/test_removal.py) enforces.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class RemovalRefused(Exception):
-    """What was to be removed is not ours, or not where ours lie: it stays."""
+    """What should be removed is not ours or is outside our directories: it stays."""
 
 
 def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
     """
-    Removes a file or a directory with all that is in it, following no link. False: it was not
-    there.
+    Removes a file or a directory with all its content, following no link. False: it did not exist.
 
-    `home`: the tree that it must lie strictly inside. Its first-level folders (checkpoints, ...)
-    may be links that their owner made; below them none is followed. `named`: the pattern of the
-    whole last name; only what we named ourselves is ours to remove. Every directory on the way is
-    held open, so that none can be swapped between the look and the removal. Raises RemovalRefused.
+    `home`: the tree that must strictly contain it. Its first-level folders (checkpoints, ...) may
+    be links that their owner made; below them none is followed. `named`: the pattern of the whole
+    last name; we may remove only what we named ourselves. Every directory on the way is held open,
+    so that none can be swapped between the check and the removal. Raises RemovalRefused.
     """
     path = Path(os.path.abspath(path))
     if not os.path.lexists(path):
@@ -39,7 +38,7 @@ def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
             if stat.S_ISLNK(mode):
                 raise refused(path, "it is a link")
             if not re.fullmatch(named, path.name):
-                raise refused(path, f"'{path.name}' is not a name that Holdfast gives")
+                raise refused(path, f"'{path.name}' is not a name that Holdfast uses")
             if stat.S_ISDIR(mode):
                 shutil.rmtree(path.name, dir_fd=parent)
             else:
@@ -51,9 +50,9 @@ def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
 
 def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: str) -> None:
     """
-    Moves the directory `new` to `target`, whose directory goes by the name `old` beside it and
-    stays there. Raises RemovalRefused, before anything is moved, if the target is no directory, or
-    not strictly inside the home and free of links on the way, as for `remove_tree`.
+    Moves the directory `new` to `target`, whose previous directory is renamed to `old` and stays
+    next to it. Raises RemovalRefused, before anything is moved, if the target is not a directory,
+    or not strictly inside the home and free of links on the way, as for `remove_tree`.
     """
     target = Path(os.path.abspath(target))
     with parent_of(target, home=home) as parent:
@@ -66,9 +65,9 @@ def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: 
 @contextmanager
 def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
     """
-    A descriptor of the directory that holds `path`: what is done beside it stays there, whatever
-    the names on the way lead to by then. Raises RemovalRefused if it is not strictly inside `home`,
-    or is reached through a link.
+    A descriptor of the directory that contains `path`: operations relative to it stay there, even
+    if names on the way change. Raises RemovalRefused if it is not strictly inside `home`, or is
+    reached through a link.
     """
     path = Path(os.path.abspath(path))
     parent = _open_parent(path, Path(os.path.abspath(home)), _inside(path, home))
@@ -79,10 +78,7 @@ def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
 
 
 def _inside(path: Path, home: str | Path) -> tuple[str, ...]:
-    """
-    The names from `home` to `path`, of which there is at least one. Raises RemovalRefused if it
-    lies elsewhere.
-    """
+    """The names from `home` to `path`, at least one. Raises RemovalRefused if it is elsewhere."""
     try:
         parts = path.relative_to(os.path.abspath(home)).parts if str(home) else ()
     except ValueError:
@@ -93,15 +89,17 @@ def _inside(path: Path, home: str | Path) -> tuple[str, ...]:
 
 
 def _open_parent(path: Path, home: Path, parts: tuple[str, ...]) -> int:
-    """A descriptor of the directory that holds `path`."""
+    """A descriptor of the directory that contains `path`."""
     found = os.open(home / parts[0] if len(parts) > 1 else home, OPEN_DIRECTORY)
     for part in parts[1:-1]:
         try:
             below = os.open(part, OPEN_DIRECTORY | os.O_NOFOLLOW, dir_fd=found)
         except FileNotFoundError:
             raise
-        except OSError as error:  # ELOOP or ENOTDIR, as the system likes.
-            raise refused(path, f"'{part}' on the way to it is no directory, or a link") from error
+        except OSError as error:  # ELOOP or ENOTDIR, depending on the system.
+            raise refused(
+                path, f"'{part}' on the way to it is not a directory, or a link"
+            ) from error
         finally:
             os.close(found)
         found = below
@@ -110,5 +108,6 @@ def _open_parent(path: Path, home: Path, parts: tuple[str, ...]) -> int:
 
 def refused(path: Path, why: str) -> RemovalRefused:
     return RemovalRefused(
-        f"Cannot remove '{path}' because {why}. Fix: look at it, and remove it by hand if it is not needed"
+        f"Cannot remove '{path}' because {why}. Fix: inspect it, and "
+        "remove it by hand if you do not need it"
     )

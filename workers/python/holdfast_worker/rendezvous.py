@@ -1,7 +1,6 @@
 """
-Where the ranks of a group find each other: on one address, that of the interface that was named.
-torch's own store listens on every address of the machine, whatever host it is told, and answers
-whoever connects.
+Where the ranks of a group meet: on one address, that of the named interface. torch's own store
+listens on every address of the machine, regardless of the given host, and answers any client.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ SIOCGIFADDR = 0x8915  # linux/sockios.h
 
 def interface_address(name: str | None) -> str:
     """
-    The IPv4 address of a network interface; of none the loopback's. Raises ValueError if it has
-    none.
+    The IPv4 address of a network interface; None: the loopback's. Raises ValueError if it has none.
     """
     if name is None or name == LOOPBACK_NAME:
         return LOOPBACK
@@ -59,7 +57,7 @@ def free_port(address: str) -> int:
 
 
 def bound_store(*, host_name: str, port: int, is_master: bool, **options: Any) -> Any:
-    """A TCPStore whose server listens on `host_name` alone. The other arguments are TCPStore's."""
+    """A TCPStore whose server listens only on `host_name`. The other arguments are TCPStore's."""
     from torch.distributed import TCPStore
 
     if is_master:
@@ -88,7 +86,7 @@ def join_group(context: Any, *, backend: str, timeout: timedelta) -> None:
 
 def bind_stores_of_libraries() -> None:
     """
-    Those that torch makes of an address which a library gives it (`tcp://HOST:PORT`, `env://`).
+    The stores that torch creates from an address given by a library (`tcp://HOST:PORT`, `env://`).
     """
     from torch.distributed import rendezvous
 

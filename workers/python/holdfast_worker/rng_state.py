@@ -1,22 +1,44 @@
-"""The random generators of a process: what is drawn next is part of a training state."""
+"""The random generators of a process: the next draws are part of a training state."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy
 import torch
+from torch import Tensor
 
 
-def rng_state() -> dict[str, Any]:
-    """Of every random generator of this process. Plain values and tensors: no code is unpickled."""
+class PythonState(TypedDict):
+    version: int
+    internal: list[int]
+    gauss: float | None
+
+
+class NumpyState(TypedDict):
+    name: str
+    keys: Tensor
+    rest: list[Any]
+
+
+class RngState(TypedDict):
+    """Plain values and tensors: no code is unpickled."""
+
+    python: PythonState
+    numpy: NumpyState
+    torch: Tensor
+    cuda: NotRequired[Tensor]
+
+
+def rng_state() -> RngState:
+    """The state of every random generator of this process."""
     version, internal, gauss = random.getstate()
-    legacy: Any = numpy.random.get_state()  # A tuple, or a dict where that is asked for.
+    legacy: Any = numpy.random.get_state()  # A tuple, or a dict if requested.
     name, keys, position, has_gauss, cached = legacy
-    state: dict[str, Any] = {
+    state: RngState = {
         "python": {"version": version, "internal": list(internal), "gauss": gauss},
         "numpy": {
             "name": name,
@@ -30,7 +52,7 @@ def rng_state() -> dict[str, Any]:
     return state
 
 
-def restore_rng_state(state: dict[str, Any]) -> None:
+def restore_rng_state(state: RngState) -> None:
     """The counterpart of `rng_state`."""
     python, numbers = state["python"], state["numpy"]
     random.setstate((python["version"], tuple(python["internal"]), python["gauss"]))
@@ -44,7 +66,7 @@ def restore_rng_state(state: dict[str, Any]) -> None:
 
 @contextmanager
 def untouched_randomness() -> Generator[None, None, None]:
-    """Later draws are the same, whatever draws inside: opening a file twice must not move a run."""
+    """Later draws do not depend on draws inside: opening a file twice must not change a run."""
     state = rng_state()
     try:
         yield

@@ -4,7 +4,8 @@ torch.
 
 The digest is the one of the command line's contract: sha256 over the tensors sorted by name, of
 each: name, NUL, safetensors dtype, NUL, shape as JSON without spaces (`[2,3]`), NUL, little-endian
-bytes. Nothing else enters it, so equal weights have equal digests however they are cut into files.
+bytes. Nothing else enters it, so equal weights have equal digests, however they are split into
+files.
 """
 
 from __future__ import annotations
@@ -17,22 +18,45 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.wire_types import FileEntry, TensorEntry
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Tensors: TypeAlias = "dict[str, Tensor]"  # By their names in a model or in its file.
+ModelConfig = Mapping[str, Any]  # A config.json, whose fields are Hugging Face's and the model's.
+
+
+class HeaderEntry(TypedDict):
+    """A tensor as a safetensors file names it. `data_offsets`: from the first tensor byte."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: list[int]
+
+
+class AdapterBase(TypedDict):
+    """The model that an adapter stands beside."""
+
+    path: str
+    digest: str
+    quantize: str | None
+
 
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
 ADAPTER_NAME, ADAPTER_CONFIG_NAME = (
     "adapter_model.safetensors",
     "adapter_config.json",
-)  # Of a PEFT directory.
-# Ours, beside an adapter: path and digest of the model that it was trained beside.
+)  # File name in a PEFT directory.
+# Ours, next to an adapter: path and digest of the model that it was trained on.
 BASE_NAME = "base_model.json"
 CHUNK_BYTES = 1 << 24
-OLD = r"\..+\.\d+\.old"  # A directory whose place a new one has taken.
+OLD = r"\..+\.\d+\.old"  # A directory that a new one has replaced.
 HEADER_BYTES_MAX = 100_000_000  # The limit of the safetensors format itself.
 
 
@@ -49,12 +73,12 @@ class TensorLocation:
 
 
 def tensor_prefix(name: str, dtype: str, shape: Iterable[int]) -> bytes:
-    """What stands before a tensor's bytes in the digest."""
+    """What precedes a tensor's bytes in the digest."""
     shape_json = json.dumps(list(shape), separators=(",", ":"))
     return f"{name}\0{dtype}\0{shape_json}\0".encode()
 
 
-def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
+def read_header(path: Path) -> tuple[dict[str, HeaderEntry], int]:
     """
     The header of a safetensors file (without `__metadata__`) and the offset of its first tensor
     byte.
@@ -77,7 +101,7 @@ def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
 
 
 def weight_files(directory: str | Path) -> list[Path]:
-    """The safetensors files of a model directory, by its index where it has one."""
+    """The safetensors files of a model directory, by its index if it has one."""
     directory = Path(directory)
     index = directory / INDEX_NAME
     if index.is_file():
@@ -158,10 +182,10 @@ def manifest_of_directory(directory: str | Path) -> tuple[list[TensorEntry], str
     return tensors, digest.hexdigest()
 
 
-def adapter_prefix(base: dict[str, Any], alpha: float) -> bytes:
+def adapter_prefix(base: AdapterBase, alpha: float) -> bytes:
     """
-    What stands before an adapter's tensors in its digest: the model beside which they mean
-    something, and their scale.
+    What precedes an adapter's tensors in its digest: the base model that they belong to, and their
+    scale.
     """
     return f"adapter\0{base['digest']}\0{base['quantize'] or ''}\0{float(alpha)!r}\0".encode()
 
@@ -205,10 +229,8 @@ def tensor_bytes(tensor: Any) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
 
 
-def manifest_of_tensors(
-    tensors: dict[str, Any], *, prefix: bytes = b""
-) -> tuple[list[TensorEntry], str]:
-    """As `manifest_of_directory`, of torch tensors in memory by name."""
+def manifest_of_tensors(tensors: Tensors, *, prefix: bytes = b"") -> tuple[list[TensorEntry], str]:
+    """Like `manifest_of_directory`, for torch tensors in memory by name."""
     entries: list[TensorEntry] = []
     digest = hashlib.sha256(prefix)
     for name in sorted(tensors):
@@ -252,7 +274,7 @@ def files_of_directory(root: str | Path) -> list[FileEntry]:
 
 
 def verify_files(root: str | Path, files: Iterable[Mapping[str, Any]]) -> None:
-    """Raises BadDataError naming the first file whose bytes are not the recorded ones."""
+    """Raises BadDataError naming the first file whose bytes differ from the record."""
     for expected in files:
         path = Path(root) / expected["path"]
         if not path.is_file():
@@ -285,7 +307,7 @@ def fsync_tree(root: str | Path) -> None:
         fsync_path(directory)
 
 
-def check_model_directory(directory: str | Path) -> dict[str, Any]:
+def check_model_directory(directory: str | Path) -> ModelConfig:
     """
     The model's config.json, after checking that the directory is a model. Errors say how to fix it.
     """
@@ -331,8 +353,8 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
 
 def replace_directory(temporary: str | Path, target: str | Path, *, home: str | Path) -> None:
     """
-    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target`
-    is removed, if it is a directory inside `home`.
+    Makes `temporary` durable and moves it to `target`, which readers see complete. Removes an older
+    `target` if it is a directory inside `home`.
     """
     temporary, target = Path(temporary), Path(target)
     fsync_tree(temporary)
@@ -347,7 +369,7 @@ def replace_directory(temporary: str | Path, target: str | Path, *, home: str | 
 
 
 def clear_directory(directory: str | Path, *, home: str | Path, named: str) -> None:
-    """An empty directory. What stood there is removed, if it is ours."""
+    """Creates an empty directory. Removes what was there, if it is ours."""
     removal.remove_tree(directory, home=home, named=named)
     Path(directory).mkdir(parents=True)
 

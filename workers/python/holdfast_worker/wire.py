@@ -1,10 +1,12 @@
-"""Reading of whole values: what the engine sends has every field, of its type, and no other."""
+"""
+Reads complete values: what the engine sends has every field, with the right type, and no other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.wire_check import Check, object_check
@@ -19,10 +21,10 @@ class Whole:
     """
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> Self:
+    def of(cls, value: object) -> Self:
         """
-        Raises BadDataError if a field is missing, unknown or of another type: engine and worker are
-        then of different versions.
+        Raises BadDataError if a field is missing, unknown or of a different type: engine and worker
+        then have different versions.
         """
         names, check = _declared(cls)
         misfit = check(value)
@@ -32,12 +34,13 @@ class Whole:
                 "Engine and worker are of different versions. Fix: start both from the same "
                 "installation"
             )
-        return cls(*(value[name] for name in names))
+        fields = cast("Mapping[str, Any]", value)
+        return cls(*(fields[name] for name in names))
 
 
 @cache
 def _declared(cls: type[Whole]) -> tuple[list[str], Check]:
-    """A class's fields as they are on the line, in order, and the check of a value."""
+    """A class's fields as transmitted, in order, and the check of a value."""
     hints = {
         name.removesuffix("_"): hint
         for name, hint in get_type_hints(cls, include_extras=True).items()
@@ -45,12 +48,13 @@ def _declared(cls: type[Whole]) -> tuple[list[str], Check]:
     return list(hints), object_check(hints)
 
 
-RankOperation = Callable[[dict[str, Any], OperationIO], dict[str, Any]]
+# With what came off the line: arguments that nobody has checked, and an answer to be written.
+RankOperation = Callable[[object, OperationIO], Mapping[str, object]]
 Arguments = TypeVar("Arguments", bound=Whole)
 
 
 def typed(
-    arguments: type[Arguments], operation: Callable[[Arguments, OperationIO], Mapping[str, Any]]
+    arguments: type[Arguments], operation: Callable[[Arguments, OperationIO], Mapping[str, object]]
 ) -> RankOperation:
-    """The operation as a rank calls it: with what came off the line."""
+    """The operation as a rank calls it: with the received values."""
     return lambda args, io: dict(operation(arguments.of(args), io))

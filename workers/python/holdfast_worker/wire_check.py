@@ -1,12 +1,12 @@
 """
-Values off the line against the types that `wire_types` declares. A type is resolved once, into a
-check of its values; a list of plain values is checked as a whole, as it may be long.
+Checks received values against the types that `wire_types` declares. A type is resolved once into a
+check of its values; a list of plain values is checked as a whole because it may be long.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -34,9 +34,9 @@ PLAIN: dict[Any, tuple[frozenset[type], str]] = {
 
 class Misfit:
     """
-    A value that does not fit its type, or an object that has `wrong` fields. `where`: its place
-    inside of what was checked, such as `.betas[0]`. Its words are made only where it is shown: an
-    option of a union that does not fit is no error.
+    A value of the wrong type, or an object with `wrong` fields. `where`: its place inside the
+    checked value, such as `.betas[0]`. The text is created only if it is shown: an option of a
+    union that does not match is not an error.
     """
 
     def __init__(self, value: Any, hint: Any, wrong: str = "") -> None:
@@ -82,15 +82,15 @@ def check_of(hint: Any) -> Check:
             raise TypeError(f"Cannot check values of {hint} because no rule is known for it")
 
 
-def object_check(hints: dict[str, Any]) -> Check:
-    """Of an object with exactly these fields, but for those that are `NotRequired`."""
+def object_check(hints: Mapping[str, Any]) -> Check:
+    """The check of an object with exactly these fields, except for those that are `NotRequired`."""
     checks = {name: check_of(hint) for name, hint in hints.items()}
     required = [name for name, hint in hints.items() if get_origin(hint) is not NotRequired]
 
     def check(value: Any) -> Misfit | None:
         if type(value) is not dict:
             return Misfit(value, dict)
-        fields = cast("dict[str, Any]", value)
+        fields = cast("dict[str, object]", value)
         for name in required:
             if name not in fields:
                 return Misfit(value, dict, f"has no field '{name}'")
@@ -135,7 +135,7 @@ def _dict(hint: Any) -> Check:
             return Misfit(value, dict)
         if hint is Any:
             return None
-        fields = cast("dict[str, Any]", value)
+        fields = cast("dict[str, object]", value)
         for name, one in fields.items():
             if misfit := item(one):
                 return misfit.below(f".{name}")
@@ -154,7 +154,7 @@ def _union(hint: Any) -> Check:
             if misfit is None:
                 return None
             misfits.append(misfit)
-        # One that is wrong inside is what was meant.
+        # A value that is wrong only inside was the intended option.
         inside = [misfit for misfit in misfits if misfit.is_inside]
         return inside[0] if len(inside) == 1 else Misfit(value, hint)
 

@@ -1,4 +1,4 @@
-"""What the engine sends: specs of groups and arguments of operations.
+"""What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
 Generated from `workers/` by `deno task schema`.
 They are whole: no field has a default here. Fields that are missing, unknown or of another type
@@ -8,8 +8,9 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.wire import Whole
 
 ROLES = ("trainer", "sampler", "reward")
@@ -30,7 +31,7 @@ class ArtifactRef(TypedDict):
 
 
 class Chat(TypedDict):
-    template_arguments: dict[str, Any]
+    template_arguments: dict[str, JsonValue]
 
 
 class RatioBounds(TypedDict):
@@ -116,7 +117,62 @@ class Row(TypedDict):
     rejected: NotRequired[str | list[Message]]
     margin: NotRequired[float]
     answer: NotRequired[str]
-    columns: dict[str, Any]
+    columns: dict[str, JsonValue]
+
+
+class GroupRef(TypedDict):
+    draw: int
+    slab: ArtifactRef
+    index: int
+    samples: list[int]
+
+
+class SequenceColumn(TypedDict):
+    kind: Literal["sequence"]
+    values: list[float]
+
+
+class TokenColumn(TypedDict):
+    kind: Literal["token"]
+    artifact: ArtifactRef
+
+
+class PreferencePair(TypedDict):
+    row_id: str
+    prompt: str | list[Message]
+    chosen: str | list[Message]
+    rejected: str | list[Message]
+    margin: float
+
+
+class TrajectoryBatch(TypedDict):
+    kind: Literal["trajectories"]
+    groups: list[GroupRef]
+    columns: dict[str, SequenceColumn | TokenColumn]
+    staleness: list[int]
+    masked: NotRequired[list[int]]
+    temperature: float
+    coef: dict[str, float]
+    updates: list[list[int]]
+
+
+class SupervisedBatch(TypedDict):
+    kind: Literal["supervised"]
+    rows: list[Row]
+    chat: NotRequired[Chat]
+    temperature: float
+    coef: dict[str, float]
+    updates: list[list[int]]
+
+
+class PreferenceBatch(TypedDict):
+    kind: Literal["preference"]
+    pairs: list[PreferencePair]
+    chat: NotRequired[Chat]
+    columns: dict[str, SequenceColumn | TokenColumn]
+    temperature: float
+    coef: dict[str, float]
+    updates: list[list[int]]
 
 
 class Draw(TypedDict):
@@ -135,8 +191,12 @@ class Sampling(TypedDict):
     temperature: float
     top_p: float
     top_k: int
+    min_p: float
+    repetition_penalty: float
     tokens_max: int
     stop: list[str]
+    stop_token_ids: list[int]
+    ignore_eos: bool
 
 
 class ArgumentsInline(TypedDict):
@@ -161,21 +221,17 @@ class RewardModelSettings(TypedDict):
     dtype: Literal["float32", "bfloat16"]
     device: Literal["auto", "cpu", "cuda"]
     threads: int
-    template_arguments: dict[str, Any]
+    template_arguments: dict[str, JsonValue]
     turn_end: Literal["template", "eos_token"]
     batch_tokens_max: int
 
 
-class FunctionItem(TypedDict):
+class CompletionItem(TypedDict):
     id: str
     completion: str
     tokens: int
-
-
-class ModelItem(TypedDict):
-    id: str
-    completion: str
     token_ids: list[int]
+    stop: Literal["stop", "length", "max_turns", "timeout", "error", "abort"]
 
 
 @dataclass(frozen=True)
@@ -293,7 +349,7 @@ class SamplerSpec(Whole):
     device: Literal["auto", "cpu", "cuda"]
     max_model_len: int | None
     kv_cache_gib: float | None
-    vllm: dict[str, Any]
+    vllm: dict[str, JsonValue]
     seed: int
 
 
@@ -310,6 +366,7 @@ class SamplerGenerate(Whole):
     slab: Slab
     samples_per_prompt: int
     sampling: Sampling
+    recorded_sampling: dict[str, JsonValue]
     seed: int
 
 
@@ -326,14 +383,18 @@ class RewardSpec(Whole):
 @dataclass(frozen=True)
 class RewardScore(Whole):
     function: str
+    style: str | None
     process: RewardProcess
     timeout_ms: float
     shared: ArgumentsInline | ArgumentsBeside
-    items: list[FunctionItem]
+    items: list[CompletionItem]
 
 
 @dataclass(frozen=True)
 class RewardScoreByModel(Whole):
     model: RewardModelSettings
     shared: ArgumentsInline | ArgumentsBeside
-    items: list[ModelItem]
+    items: list[CompletionItem]
+
+
+Batch = TrajectoryBatch | SupervisedBatch | PreferenceBatch

@@ -1,4 +1,4 @@
-"""An algorithm in Python: a file with its settings, and each loss of it as it is called."""
+"""An algorithm in Python: a file with its settings, and each of its losses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast_worker.rng_state import untouched_randomness
 
 class Algorithm:
     """
-    A file with its settings. `recorded`: {file, source, settings}, as it is part of a recorded
-    loss. `file` is what errors call it.
+    A file with its settings. `recorded`: {file, source, settings}, as in a recorded loss. `file` is
+    its name in errors.
     """
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
@@ -25,7 +25,8 @@ class Algorithm:
 
     def first_coef(self) -> dict[str, float]:
         """
-        The coefficients that change during a run, each with its first value: `coef(c)` of the file.
+        The coefficients that change during a run, each with its initial value: `coef(c)` of the
+        file.
         """
         if not self.code.has("coef"):
             return {}

@@ -26,7 +26,7 @@ HOW = f'return {{"loss": ("token_mean", tensor)}}: a tensor [B, T], [B] or [B / 
 
 @dataclass
 class Term:
-    """One tensor to be reduced: its kind, and where it counts."""
+    """One tensor to be reduced: its kind, and the positions that count."""
 
     reduction: str
     kind: str
@@ -39,8 +39,8 @@ class Term:
 
     def parts(self, sequences: list[int]) -> dict[int, float]:
         """
-        What each sequence, or pair, adds to the sum over the step, by place, in float64. Fillers
-        add nothing.
+        What each sequence or pair adds to the sum over the step, by index, in float64. Fillers add
+        nothing.
         """
         values = torch.where(self.mask, self.value.detach().double(), 0.0)
         sums = (row_sum(values) if self.kind == "token" else values).tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.source import AlgorithmError, did_you_mean, telling_line
 from holdfast_worker.rng_state import untouched_randomness
 
-# Always there, and what is computed first where a file reads it or lists it in NEEDS.
+# Always present, and what is computed first if a file reads it or lists it in NEEDS.
 GIVEN = ("reward", "group", "stop", "length", "token_reward")
 Need = Literal["old_logp", "ref_logp", "values", "bootstrap", "coef"]
 NEEDS: tuple[Need, ...] = ("old_logp", "ref_logp", "values", "bootstrap", "coef")
@@ -19,11 +19,20 @@ ASSIGNED = ("advantage", "returns", "coef", "metrics")
 HOW = 'return {"advantage": one number for each sequence, or a list of one array of length[i] numbers for each}'
 
 
+class Assigned(TypedDict):
+    """What credit gives a round, as JSON has it."""
+
+    advantage: list[float] | list[list[float]]  # [N] or [N][T]
+    returns: NotRequired[list[list[float]]]  # [N][T]
+    coef: NotRequired[dict[str, float]]
+    metrics: NotRequired[dict[str, float]]
+
+
 class Round:
     """
     A round as `credit` sees it: N sequences at once, numpy, float64. [N]: `reward`, `group` (equal
     for the samples of a prompt), `stop` (a list of texts), `length` (sampled tokens), `bootstrap`.
-    [N][T], lists of arrays over the sampled tokens: `token_reward` (None where there is none),
+    [N][T], lists of arrays over the sampled tokens: `token_reward` (None if there is none),
     `old_logp`, `ref_logp`, `values`. `coef`: a dict.
     """
 
@@ -52,7 +61,7 @@ class Round:
 
 def read_round(content: Mapping[str, Any]) -> Round:
     """From JSON: numbers by name, [N] or [N][T]."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for name, values in content.items():
         if name in ("stop", "coef"):
             fields[name] = values
@@ -65,17 +74,17 @@ def read_round(content: Mapping[str, Any]) -> Round:
     return Round(fields)
 
 
-def assign(algorithm: Algorithm, round_: Round) -> dict[str, Any]:
-    """
-    {advantage: [N] or [N][T], returns?: [N][T], coef?, metrics?}, as JSON has it. Same input, same
-    answer.
-    """
+def assign(algorithm: Algorithm, round_: Round) -> Assigned:
+    """Deterministic: the same round gives the same credit."""
     file = algorithm.file
     with untouched_randomness():
-        returned = algorithm.code.call("credit", round_, algorithm.config)
-    if not isinstance(returned, Mapping) or "advantage" not in returned:
+        found = algorithm.code.call("credit", round_, algorithm.config)
+    returned: Mapping[Any, Any] = (
+        cast("Mapping[Any, Any]", found) if isinstance(found, Mapping) else {}
+    )
+    if "advantage" not in returned:
         raise AlgorithmError(
-            f"Cannot use what credit() of {file} returned: it is a {type(returned).__name__}; {HOW}"
+            f"Cannot use what credit() of {file} returned: it is a {type(found).__name__}; {HOW}"
         )
     unknown = [str(name) for name in returned if name not in ASSIGNED]
     if unknown:
@@ -84,7 +93,9 @@ def assign(algorithm: Algorithm, round_: Round) -> dict[str, Any]:
             f"Cannot use '{unknown[0]}'{near} that credit() of {file} returned: {HOW}"
         )
     with telling_line(file, "read what credit() returned"):
-        assigned = {"advantage": _numbers(algorithm, "advantage", returned["advantage"], round_)}
+        assigned: Assigned = {
+            "advantage": _numbers(algorithm, "advantage", returned["advantage"], round_)
+        }
         if returned.get("returns") is not None:
             assigned["returns"] = _numbers(algorithm, "returns", returned["returns"], round_)
         for name in ("coef", "metrics"):
@@ -98,8 +109,8 @@ def assign(algorithm: Algorithm, round_: Round) -> dict[str, Any]:
 
 def needs_of(algorithm: Algorithm) -> list[Need]:
     """
-    What credit must be given, by a try on a synthetic round with all of it, which also checks its
-    answer.
+    What credit reads, found by trying it on a synthetic round with every input, which also checks
+    its answer.
     """
     listed = algorithm.code.constant("NEEDS", [])
     for name in listed:
@@ -174,7 +185,7 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
 
 
 def _plain(value: Any) -> Any:
-    """Lists and numbers of what numpy or torch hold."""
+    """Converts numpy and torch values to lists and numbers."""
     return (
         value.tolist()
         if hasattr(value, "tolist")

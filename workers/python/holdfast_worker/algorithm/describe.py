@@ -1,4 +1,4 @@
-"""An algorithm file as described to the engine, after all of it was tried on synthetic data."""
+"""An algorithm file's description for the engine, after trying all of it on synthetic data."""
 
 from __future__ import annotations
 

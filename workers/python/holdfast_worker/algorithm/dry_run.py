@@ -30,7 +30,7 @@ TOLERANCE = 1e-9  # In float64: what is left is rounding.
 
 @dataclass
 class Found:
-    """`inputs`: all that were read; `statistics_inputs`: by `statistics` alone."""
+    """`inputs`: all inputs that were read; `statistics_inputs`: those that `statistics` read."""
 
     inputs: set[str]
     statistics_inputs: set[str]
@@ -40,7 +40,7 @@ class Found:
 
 def dry_run(program: AlgorithmLoss) -> Found:
     """
-    Runs the loss on the step as a whole and in pieces. Raises AlgorithmError where it cannot be
+    Runs the loss on the step as a whole and in pieces. Raises AlgorithmError if it cannot be
     trained on.
     """
     step = SyntheticStep(program)
@@ -49,8 +49,8 @@ def dry_run(program: AlgorithmLoss) -> Found:
     if other:
         raise AlgorithmError(
             f"Cannot use {program.part}() of {program.file} "
-            f"because it reads '{other[0]}', which another model computes: "
-            "what reads x.values is the value model's own loss, value_loss(x, c, s)"
+            f"because it reads '{other[0]}', which a different model computes: "
+            "only the value model's loss, value_loss(x, c, s), reads x.values"
         )
     if not any(np.any(gradient != 0) for gradient in whole.gradients.values()):
         raise AlgorithmError(
@@ -70,9 +70,9 @@ def dry_run(program: AlgorithmLoss) -> Found:
     different = _differences(whole, pieces)
     if different:
         raise AlgorithmError(
-            f"Cannot train on {program.part}() of {program.file} because {different} depends on how a step is cut into "
-            "micro-batches: what belongs to the whole step comes from statistics(x, c) and the counts x.n_tokens, "
-            "x.n_sequences, ...; a tensor's own mean() or sum() sees one micro-batch only"
+            f"Cannot train on {program.part}() of {program.file} because {different} depends on how a step is "
+            "split into micro-batches: values of the whole step come from statistics(x, c) and the "
+            "counts x.n_tokens, x.n_sequences, ...; a tensor's own mean() or sum() sees one micro-batch only"
         )
     return Found(step.read, step.statistics_read, sorted(whole.outcome.metrics), step.has_pairs())
 
@@ -102,8 +102,7 @@ def _near(a: Any, b: Any) -> bool:
 
 class SyntheticStep:
     """
-    Numbers of a plausible size for every input, all masked positions NaN. It remembers what was
-    read.
+    Plausible numbers for every input, NaN at all masked positions. It remembers what was read.
     """
 
     def __init__(self, program: AlgorithmLoss) -> None:
@@ -182,7 +181,7 @@ class SyntheticStep:
         return MicroBatch(mask.long(), mask, columns, list(rows), groups)
 
     def _padded(self, rows: Sequence[int], name: str, width: int, values: Sequence[Any]) -> Tensor:
-        """Token [B, width], sequence [B] or pair [B / 2]; NaN where there is nothing."""
+        """Token [B, width], sequence [B] or pair [B / 2]; NaN if there is nothing."""
         kind = kind_of(name)
         full = torch.full(
             (len(rows), width if kind == "token" else 1), torch.nan, dtype=torch.float64
@@ -198,7 +197,7 @@ class SyntheticStep:
 
 
 class Watched:
-    """The program of a synthetic step: every input is there, and what is read is remembered."""
+    """The program of a synthetic step: it has every input and remembers what was read."""
 
     def __init__(self, step: SyntheticStep) -> None:
         self.step = step

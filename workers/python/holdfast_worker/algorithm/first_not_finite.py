@@ -14,9 +14,9 @@ from holdfast_worker.loss.step import Culprit
 
 class FirstNotFinite(TorchFunctionMode):
     """
-    While entered, looks at the result of every torch operation that `file` calls on values of a
-    micro-batch of `sequences` (rows of `mask`). `culprit`: the first trained position where one is
-    not finite, None while all are.
+    While entered, checks the result of every torch operation that `file` calls on values of a
+    micro-batch of `sequences` (rows of `mask`). `culprit`: the first trained position with a value
+    that is not finite; None while all are finite.
     """
 
     def __init__(self, file: str, sequences: list[int], mask: Tensor) -> None:
@@ -49,7 +49,10 @@ class FirstNotFinite(TorchFunctionMode):
         return Culprit(self.operations, text, sequence, where[1] if len(where) > 1 else None)
 
     def _mask(self, value: Tensor) -> Tensor | None:
-        """Where a value of this shape counts; None for shapes that are of no sequence."""
+        """
+        The positions at which a value of this shape counts; None for shapes that belong to no
+        sequence.
+        """
         token, rows = self.mask, self.mask.any(-1)
         shapes = {token.shape: token, rows.shape: rows, torch.Size(): torch.ones_like(rows[0])}
         if len(rows) % 2 == 0:

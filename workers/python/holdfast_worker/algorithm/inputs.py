@@ -1,6 +1,6 @@
 """
-What an algorithm's `loss` and `statistics` are given: `x`, one micro-batch's inputs, and `s`, sums
-over the step.
+The arguments of an algorithm's `loss` and `statistics`: `x`, one micro-batch's inputs, and `s`,
+sums over the step.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def kind_of(name: str) -> str:
     return "step" if name.startswith("coef.") else KINDS[name]
 
 
-# Torch computes the last few numbers of a tensor by other instructions than the rest: rows that end
-# with its widest vectors give each token the same bits, regardless of its neighbours.
+# Torch computes the last few numbers of a tensor with different instructions: rows that end with
+# its widest vectors give each token the same bits, regardless of its neighbours.
 WIDTH = 64
 
 
 class Inputs:
     """
     One micro-batch as a loss sees it: B sequences of T positions, padded. Every input is an
-    attribute, read 0 where it is masked, before any operation. `mask` [B, T] is true on trained
-    tokens. Numbers of the step are tensors without dimensions.
+    attribute, 0 at masked positions, before any operation. `mask` [B, T] is true on trained tokens.
+    Numbers of the step are tensors without dimensions.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Inputs:
         self._masks = {"token": mask, "sequence": rows}
         if len(rows) % 2 == 0:
             self._masks["pair"] = rows[::2] & rows[1::2]
-        self._pairs = False  # Whether anything of pairs was asked for.
+        self._pairs = False  # Whether any input of pairs was requested.
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("_"):
@@ -92,7 +92,7 @@ class Inputs:
         return self._values[name]
 
     def _trained(self, name: str, raw: Tensor) -> Tensor:
-        """0 where it is masked: masked content can reach no value and no gradient."""
+        """0 at masked positions: masked content can reach no value and no gradient."""
         kind = kind_of(name)
         wide = widened(raw) if kind == "token" else raw
         return torch.where(self._mask_of(kind), wide.to(self._dtype), 0.0)
@@ -130,7 +130,7 @@ def widened(rows: Tensor, value: Any = 0) -> Tensor:
 
 
 def row_sum(rows: Tensor) -> Tensor:
-    """[B, T] -> [B]. On the CPU token by token, so that padding changes no bit."""
+    """[B, T] -> [B]. On the CPU token by token, so padding changes no bit."""
     return rows.cumsum(-1)[:, -1] if rows.device.type == "cpu" else rows.sum(-1)
 
 
@@ -177,8 +177,8 @@ class Sums:
 
 def masked(x: Inputs, value: Any, what: str) -> tuple[str, Tensor, Tensor]:
     """
-    (kind, value, mask) of an unreduced tensor. What has no such shape was reduced, or broadcast by
-    mistake.
+    (kind, value, mask) of an unreduced tensor. A value of a different shape was reduced, or
+    broadcast by mistake.
     """
     shapes = {tuple(mask.shape): kind for kind, mask in x._masks.items()}
     kind = shapes.get(tuple(value.shape)) if isinstance(value, Tensor) else None

@@ -14,11 +14,11 @@ from holdfast_worker.wire_types import TrainerCredit, TrainerOpenAlgorithm
 ALGORITHMS_MAX = 4
 opened: dict[
     str, Algorithm
-] = {}  # By the sha256 of what was recorded: a run has one, a fork's parent another.
+] = {}  # By the sha256 of the recorded text: a fork's parent may have another.
 
 
 def open_algorithm(args: TrainerOpenAlgorithm, io: OperationIO) -> TrainerOpenAlgorithmAnswer:
-    """Tries everything of a file and says what it reads."""
+    """Tries everything in a file and reports what it reads."""
     return describe(json.loads(io.read_artifact(args.algorithm)))
 
 

@@ -57,7 +57,7 @@ class PythonProgram(AlgorithmLoss):
             )
 
     def open_step(self, *step: Any) -> Any:
-        """This rank's part of a step, as `run_step` asks for it."""
+        """This rank's part of a step, as requested by `run_step`."""
         return PythonStep(self, *step)
 
 
@@ -86,7 +86,7 @@ def _nobody_to_ask(*_: Any, **__: Any) -> None:
 
 @contextmanager
 def without_breakpoints() -> Generator[None, None, None]:
-    """`breakpoint()` is meant for real data, and in a worker there is nobody to ask."""
+    """`breakpoint()` is meant for real data, and in a worker nobody could answer."""
     hook, trace = sys.breakpointhook, pdb.set_trace
     sys.breakpointhook = pdb.set_trace = lambda *_, **__: None
     try:

@@ -1,6 +1,6 @@
 """
-A user's algorithm file: loaded from its recorded text, its settings checked, its errors told with
-file and line.
+A user's algorithm file: loaded from its recorded text, with its settings checked and its errors
+reported with file and line.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _MISSING = dataclasses.MISSING
 
 class AlgorithmError(UserCodeError):
     """
-    An algorithm file that cannot be used. Its message names the file, and the line where there is
-    one.
+    An algorithm file that cannot be used. Its message names the file, and the line if there is one.
     """
 
 
@@ -41,8 +40,8 @@ def did_you_mean(name: str, known: list[str]) -> str:
 @contextmanager
 def telling_line(file: str, doing: str) -> Iterator[None]:
     """
-    What the user's code raises becomes an AlgorithmError that names the last line of their file it
-    went through.
+    Errors of the user's code become an AlgorithmError that names the last line of the file that
+    they passed through.
     """
     try:
         yield
@@ -50,7 +49,7 @@ def telling_line(file: str, doing: str) -> Iterator[None]:
         raise
     except Exception as error:
         if {kind.__name__ for kind in type(error).__mro__} & OUT_OF_MEMORY_NAMES:
-            raise  # The device's, not the user's: smaller micro-batches may do.
+            raise  # The device's fault, not the user's: smaller micro-batches may fit.
         raise AlgorithmError(
             f"Cannot {doing} because {_place(file, error)}: {type(error).__name__}: {error}"
         ) from error
@@ -68,7 +67,7 @@ def _place(file: str, error: Exception) -> str:
 
 
 class AlgorithmFile:
-    """The module that a text makes. `file` is what errors and debuggers call it."""
+    """The module with this source text. `file` is its name in errors and debuggers."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -109,7 +108,7 @@ class AlgorithmFile:
             return function(*arguments[:taken])
 
     def settings(self, given: Mapping[str, Any]) -> Any:
-        """The file's `Config` with these settings, or nothing where it has none."""
+        """The file's `Config` with these settings, or nothing if it has none."""
         Config = getattr(self.module, "Config", None)
         if Config is None:
             Config = dataclasses.make_dataclass("Config", [])
@@ -154,9 +153,7 @@ class AlgorithmFile:
 
 
 def settings_json(config: Any, file: str) -> dict[str, Any]:
-    """
-    All settings as they are recorded. Numbers that JSON does not have are refused here, by name.
-    """
+    """All settings as they are recorded. Numbers that JSON lacks are refused here, by name."""
     settings = dataclasses.asdict(config)
     for name, value in settings.items():
         if isinstance(value, float) and not math.isfinite(value):
@@ -168,7 +165,7 @@ def settings_json(config: Any, file: str) -> dict[str, Any]:
 
 def _fit(value: Any, hint: Any) -> Any:
     """
-    The value as a field of this type has it, or _MISSING where it does not fit. Other types fit
+    The value converted to a field's type, or _MISSING if it has the wrong type. Other types accept
     anything.
     """
     if typing.get_origin(hint) in (typing.Union, types.UnionType):

@@ -29,7 +29,7 @@ Parts = dict[int, float]
 
 
 class CalledProgram(Protocol):
-    """What a step asks of a loss: its functions, and what they read."""
+    """What a step needs from a loss: its functions, and what they read."""
 
     file: str
     part: str
@@ -49,7 +49,7 @@ class CalledProgram(Protocol):
 class PythonStep:
     """
     One rank's part of a step. `statistics` and `loss` of the file are called once for each
-    micro-batch. Sums over the step are added in float64 in batch order, whatever the cut.
+    micro-batch. Sums over the step are added in float64 in batch order, regardless of the split.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class PythonStep:
 
     def loss_by_sequence(self) -> np.ndarray:
         """
-        What each row of this rank's only micro-batch, or each pair's first row, adds to the loss.
+        What each row (or each pair's first row) of this rank's only micro-batch adds to the loss.
         """
         (mb,) = self.micro_batches
         parts = [

@@ -74,10 +74,7 @@ class LossExpression:
         return varies, grad
 
     def _factors(self, i: int) -> set[int]:
-        """
-        Nodes below the loss whose value over the whole step is needed before its gradient can be
-        taken.
-        """
+        """Nodes below the loss whose value over the whole step is needed before the gradient."""
         node = self.nodes[i]
         if not self.grad[i]:
             return set()
@@ -102,7 +99,7 @@ class LossExpression:
     ) -> list[int]:
         """
         The nodes that `roots` need, themselves included, in an order in which they can be computed.
-        What a `leaf` reads is left out.
+        What a `leaf` reads is omitted.
         """
         seen: set[int] = set()
         stack = list(roots)

@@ -121,7 +121,7 @@ class MicroBatchValues:
 
     def _input(self, node: Node) -> Tensor:
         """
-        Reads 0 where it is masked, before any operation: masked content can reach no value and no
+        0 at masked positions, before any operation: masked content can reach no value and no
         gradient.
         """
         raw = self.read(node.name).to(self.dtype)

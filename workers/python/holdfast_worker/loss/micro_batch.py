@@ -1,4 +1,4 @@
-"""What one optimizer step is computed on: micro-batches, and the counts of the whole step."""
+"""The input of one optimizer step: micro-batches, and the counts of the whole step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -25,7 +26,7 @@ class MicroBatch:
     lengths: list[int] = field(
         default_factory=list[int]
     )  # tokens of each row without padding, where known
-    # Of each row: the tokens that its group begins with and that are computed once.
+    # Of each row: the tokens that its group starts with, computed once.
     shared: list[int] = field(default_factory=list[int])
 
 
@@ -45,7 +46,7 @@ class Counts:
 
 
 def count_step(
-    masks: Iterable[Sequence[Any]], groups: Sequence[int], *, pairs: bool = False
+    masks: Iterable[Sequence[Any] | NDArray[Any]], groups: Sequence[int], *, pairs: bool = False
 ) -> Counts:
     """
     Counts of one step from the masks [N][T] and group numbers [N] of all its sequences, in batch
@@ -67,7 +68,7 @@ def count_step(
 def check_micro_batches(
     micro_batches: Sequence[MicroBatch], numbers: list[int], *, pairs: bool
 ) -> None:
-    """What would hang or be silently wrong later. `numbers`: how many each rank brings."""
+    """Refuses what would later hang or be silently wrong. `numbers`: how many each rank has."""
     if len(set(numbers)) != 1 or numbers[0] == 0:
         raise ValueError(
             f"Cannot run a step because ranks bring different numbers of micro-batches: {numbers}"

@@ -1,5 +1,5 @@
 """
-How far the policy that is trained is from the one that sampled: measured in every step, whatever
+How far the trained policy is from the sampling policy: measured in every step, regardless of what
 the loss reads.
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from holdfast_worker.loss.micro_batch import MicroBatch
 
-BEHAVIOUR = "behaviour_logp"  # The column with what the sampler said of each token.
+BEHAVIOUR = "behaviour_logp"  # The column with the sampler's log-probability of each token.
 # With v = log pi - log pi_behaviour of a token that pi_behaviour sampled.
 NAMES = (
     "policy/mismatch_abs",  # mean |v|

@@ -150,8 +150,7 @@ class ExpressionStep:
         roots = [program.root, *program.metrics.values()]
         values.resolve(program.sums_under(roots))
         metrics = {name: float(values.value(i)) for name, i in program.metrics.items()}
-        # A metric may be 0 / 0 in a step that is sound; it is left out rather than stopping the
-        # run.
+        # A metric may be 0 / 0 in a valid step; it is omitted rather than stopping the run.
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         return StepOutcome(float(values.value(program.root)), finite, True, None)
 
@@ -160,5 +159,5 @@ class LossProgram(LossExpression):
     """A loss expression that can be trained on."""
 
     def open_step(self, *step: Any) -> Any:
-        """This rank's part of a step, as `run_step` asks for it."""
+        """This rank's part of a step, as requested by `run_step`."""
         return ExpressionStep(self, *step)

@@ -40,9 +40,9 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
 @dataclass
 class RaggedStep:
     """
-    One rank's sequences of a step, fillers left out: n unmasked tokens of S sequences, one after
-    the other. Masked tokens are not here at all. Values depend on the sequence alone, so they are
-    the same bits however a step is cut.
+    One rank's sequences of a step without fillers: n unmasked tokens of S sequences, one after the
+    other, without masked tokens. Values depend on the sequence alone, so their bits do not depend
+    on how a step is split.
     """
 
     places: list[int]  # [S] place in the step's batch order

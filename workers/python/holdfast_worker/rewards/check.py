@@ -1,8 +1,8 @@
 """Imports rewards before a run starts, as their processes would: `python -m
 holdfast_worker.rewards.check`.
 
-Reads [{function, process}] as JSON and writes for each {needs}, the columns of a row that it takes
-by name, or {error} with the user's frames if it cannot be imported.
+Reads [{function, process, style}] as JSON and writes for each {needs, style}, the columns of a row
+that it needs and how it is called, or {error} with the user's frames if it cannot be imported.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from holdfast_worker.rewards.reward_code import RewardCode
 
 
 def main() -> None:
-    found = []
+    found: list[dict[str, object]] = []
     for reward in json.load(sys.stdin):
-        pool = RewardPool(RewardCode.of(reward["function"], reward["process"]), 1)
+        code = RewardCode.of(reward["function"], reward["process"], style=reward["style"])
+        pool = RewardPool(code, 1)
         try:
-            found.append({"needs": pool.load()["needs"]})
+            loaded = pool.load()
+            found.append({"needs": loaded["needs"], "style": loaded["style"]})
         except UserCodeError as error:
             found.append({"error": str(error)})
         finally:

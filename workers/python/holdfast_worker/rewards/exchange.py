@@ -11,12 +11,63 @@ import secrets
 import select
 import socket
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Literal, NotRequired, TypedDict, cast
 
 from holdfast_worker.channel import HEADER, ChannelClosed, pack, unpack
+from holdfast_worker.json_value import JsonObject, JsonValue
+from holdfast_worker.wire_types import Message
 
 ANSWER_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 1 << 16
+
+
+class FunctionSample(TypedDict):
+    """What a function of the user is called for."""
+
+    id: str
+    prompt: str  # As it was sampled from: a chat after its template.
+    row_prompt: NotRequired[str | list[Message]]  # As the row has it.
+    prompt_ids: NotRequired[list[int]]
+    completion: str
+    columns: JsonObject  # Of the row, as the file has them.
+    answer: NotRequired[str]  # The row's reference answer.
+    tokens: NotRequired[int]
+    token_ids: NotRequired[list[int]]  # What was sampled, the token that ended it too.
+    stop: NotRequired[str]  # Why it ended.
+
+
+class Loaded(TypedDict):
+    """The function is imported. `needs`: columns that it takes of a row. `style`: how it is called,
+    `why`: by what that was recognised, `unit`: what one call scores.
+    """
+
+    error: None
+    needs: list[str]
+    isolated: bool
+    style: str
+    unit: Literal["sample", "group"]
+    why: str
+
+
+class NotLoaded(TypedDict):
+    """`error`: why it cannot be imported, with the user's frames."""
+
+    error: str
+
+
+class SampleAnswer(TypedDict):
+    outcome: Literal["ok", "none", "error", "bad_return"]
+    score: float | None
+    metrics: dict[str, float]
+    error: str | None
+
+
+class CallAnswer(TypedDict):
+    """`whole`: why a call has no score for any of its samples; None: `samples` has one of each."""
+
+    whole: SampleAnswer | None
+    samples: list[SampleAnswer]
 
 
 class Silent(Exception):
@@ -40,24 +91,24 @@ class Exchange:
         self._poll.register(self._sock, select.POLLIN)
         return not self._poll.poll(0)
 
-    def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def ask(self, message: Mapping[str, object], timeout_s: float) -> JsonObject:
         """
-        The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the
-        request to the last of the answer. Raises Silent, BadAnswer, ChannelClosed.
+        The answer as it came, without its nonce. `timeout_s` is for all of it, from the first byte
+        of the request to the last of the answer. Raises Silent, BadAnswer, ChannelClosed.
         """
         deadline = time.monotonic() + timeout_s
         nonce = secrets.token_hex(16)
         self._send(pack({**message, "nonce": nonce}), deadline)
         (length,) = HEADER.unpack(self._receive(HEADER.size, deadline))
         if length > ANSWER_BYTES_MAX:
-            raise BadAnswer(f"it says to have {length} bytes, more than {ANSWER_BYTES_MAX}")
+            raise BadAnswer(f"it claims to have {length} bytes, more than {ANSWER_BYTES_MAX}")
         answer = _unpacked(self._receive(length, deadline))
         if answer.pop("nonce", None) != nonce:
             raise BadAnswer("it is not the answer to this call")
         if not self.is_idle() and self._sock.recv(
             1, socket.MSG_PEEK
         ):  # Nothing: it has ended since.
-            raise BadAnswer("more came than the answer")
+            raise BadAnswer("more was received than the answer")
         return answer
 
     def close(self) -> None:
@@ -96,11 +147,11 @@ class Exchange:
             raise Silent
 
 
-def _unpacked(body: bytes) -> dict[str, Any]:
+def _unpacked(body: bytes) -> dict[str, JsonValue]:
     try:
         answer = unpack(body)
     except Exception:  # msgpack raises many kinds, ValueError and UnicodeDecodeError among them.
         raise BadAnswer("it cannot be read") from None
     if not isinstance(answer, dict):
         raise BadAnswer("it is no message")
-    return answer
+    return cast("dict[str, JsonValue]", answer)

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.process_table import process_tree
-from holdfast_worker.rewards.pool_process import Item, PoolProcess, Result
+from holdfast_worker.rewards.exchange import FunctionSample, Loaded
+from holdfast_worker.rewards.pool_process import PoolProcess, Scored
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire_answers import ScoredItem
 
@@ -42,31 +44,34 @@ class RewardPool:
         self._timeouts = 0
         self._answered = False
 
-    def load(self, between: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
+    def load(self, between: Callable[[int], None] = lambda done: None) -> Loaded:
         """As `PoolProcess.load`, in one of the processes."""
         (loaded,) = self._run([lambda _: self._with_one(lambda process: process.load())], between)
         return loaded
 
     def score(
         self,
-        items: list[Item],
+        items: list[FunctionSample],
         *,
         timeout_ms: float,
         between: Callable[[int], None] = lambda done: None,
     ) -> list[ScoredItem]:
-        """Results in the order of `items`. `between(done)` is called regularly; what it raises ends
+        """Results in the order of `items`, which are all samples of one prompt: a function of a
+        group is called once for them all. `between(done)` is called regularly; what it raises ends
         the work.
 
         Raises UserCodeError if the function cannot be imported, or if its first calls all take too
         long.
         """
-        self.load(
-            lambda _: between(0)
-        )  # A function that cannot be imported is one error, not one for every sample.
-        work = [lambda stop, item=item: self._scored(stop, item, timeout_ms) for item in items]
+        # A function that cannot be imported is one error, not one for every sample.
+        unit = self.load(lambda _: between(0))["unit"]
+        calls = [items] if unit == "group" and items else [[item] for item in items]
+        work = [partial(self._scored, call, timeout_ms) for call in calls]
         results = self._run(work, between)
         return [
-            ScoredItem(id=item["id"], **result) for item, result in zip(items, results, strict=True)
+            {"id": item["id"], **result}
+            for call, scored in zip(calls, results, strict=True)
+            for item, result in zip(call, scored, strict=bool(scored))
         ]
 
     def close(self) -> None:
@@ -96,21 +101,24 @@ class RewardPool:
         finally:
             self._idle.put(process)
 
-    def _scored(self, stop: threading.Event, item: Item, timeout_ms: float) -> Result:
-        result: Result = {}
+    def _scored(
+        self, items: list[FunctionSample], timeout_ms: float, stop: threading.Event
+    ) -> list[Scored]:
+        """What one call says; nothing if the work was stopped before."""
+        results: list[Scored] = []
         tries = 0
-        while not stop.is_set() and tries < TRIES.get(result.get("outcome", ""), 1):
+        while not stop.is_set() and tries < _tries(results):
             tries += 1
-            result = self._with_one(lambda process: process.call(item, timeout_ms))
+            results = self._with_one(lambda process: process.call(items, timeout_ms))
             if not stop.is_set():
-                self._judge(result["outcome"], timeout_ms)
-        return result
+                self._judge({result["outcome"] for result in results}, timeout_ms)
+        return results
 
-    def _judge(self, outcome: str, timeout_ms: float) -> None:
+    def _judge(self, outcomes: set[str], timeout_ms: float) -> None:
         """Stops if each process has timed out once and no call was ever answered: the rest would
         time out too.
         """
-        if outcome == "timeout":
+        if outcomes == {"timeout"}:
             self._timeouts += 1
         else:
             self._answered = True
@@ -118,7 +126,7 @@ class RewardPool:
             raise UserCodeError(
                 f"Cannot score with reward '{self._code.function}': each of its first "
                 f"{self._timeouts} calls took longer "
-                f"than {timeout_ms:g} ms. Fix: look for a loop that does not end, or raise its timeout_ms"
+                f"than {timeout_ms:g} ms. Fix: look for an endless loop, or raise its timeout_ms"
             )
 
     def _watch(self, futures: list[Future[T]], between: Callable[[int], None]) -> None:
@@ -133,3 +141,9 @@ class RewardPool:
                     process.bound(tree)
                 self._bounded_at = time.monotonic()
             between(len(futures) - len(open_futures))
+
+
+def _tries(results: list[Scored]) -> int:
+    """How often a call is made that ended so; if a part of its samples failed, it has answered."""
+    outcomes = {result["outcome"] for result in results}
+    return TRIES.get(outcomes.pop(), 1) if len(outcomes) == 1 else 1

@@ -12,14 +12,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from io import BufferedReader
+from typing import Any, Literal, TypedDict, cast
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
+from holdfast_worker.json_value import JsonObject, JsonValue
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.process_table import Tree, descendants, end_below
 from holdfast_worker.rewards.confinement import SIGNAL_EXIT
-from holdfast_worker.rewards.exchange import BadAnswer, Exchange, Silent
+from holdfast_worker.rewards.exchange import (
+    BadAnswer,
+    Exchange,
+    FunctionSample,
+    Loaded,
+    SampleAnswer,
+    Silent,
+)
 from holdfast_worker.rewards.reward_code import RewardCode
 
 IMPORT_TIMEOUT_S = 120.0  # A grader may import torch on a busy machine.
@@ -53,9 +62,17 @@ INHERITED = {
 }
 INHERITED_PREFIXES = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_")
 
-Item = dict[str, Any]
-Result = dict[str, Any]
 UNSCORED = ("error", "bad_return", "none")  # What a call answers in place of a score.
+
+
+class Scored(TypedDict):
+    """A `ScoredItem` without its id."""
+
+    outcome: Literal["ok", "none", "timeout", "error", "bad_return", "crash", "bad_answer"]
+    score: float | None
+    metrics: dict[str, float]
+    error: str | None
+    ms: float
 
 
 class PoolProcess:
@@ -66,14 +83,11 @@ class PoolProcess:
         self._popen: subprocess.Popen[bytes] | None = None
         self._exchange: Exchange | None = None
         self._output: _Output | None = None
-        self._loaded: dict[str, Any] | None = None
+        self._loaded: Loaded | None = None
         self._stopped_for: str | None = None
 
-    def load(self) -> dict[str, Any]:
-        """
-        Imports the function: {needs: columns that it takes of a row, isolated}. Raises
-        UserCodeError with the user's frames if that fails.
-        """
+    def load(self) -> Loaded:
+        """Imports the function. Raises UserCodeError with the user's frames if that fails."""
         if self._exchange and not self._exchange.is_idle():
             self.end()  # It has died, or received an unrequested write: this call is not to blame.
         if self._loaded:
@@ -82,42 +96,47 @@ class PoolProcess:
         try:
             answer = self._started().ask({"type": "load"}, IMPORT_TIMEOUT_S)
         except (Silent, BadAnswer, ChannelClosed) as error:
-            how = {
-                Silent: f"took longer than {IMPORT_TIMEOUT_S:g} s",
-                BadAnswer: f"answered for us: {error}",
-            }.get(type(error), f"ended the process ({self._fate()})")
+            match error:
+                case Silent():
+                    how = f"took longer than {IMPORT_TIMEOUT_S:g} s"
+                case BadAnswer():
+                    how = f"answered for us: {error}"
+                case _:
+                    how = f"ended the process ({self._fate()})"
             self.end()
             raise UserCodeError(f"Cannot import reward '{source}': the import {how}") from None
         if answer["error"] is not None:
             self.end()  # Half an import may stay in sys.modules.
             raise UserCodeError(f"Cannot import reward '{source}':\n{answer['error']}")
-        self._loaded = answer
-        return answer
+        self._loaded = cast("Loaded", answer)
+        return self._loaded
 
-    def call(self, item: Item, timeout_ms: float) -> Result:
-        """One call, within the time limit whatever the code does."""
+    def call(self, items: Sequence[FunctionSample], timeout_ms: float) -> list[Scored]:
+        """One call for these samples, within the time limit whatever the code does. Without an
+        answer, each of them fails for the same reason.
+        """
         self.load()
         started = time.monotonic()
         assert self._exchange and self._output
         self._output.begin_call()
         try:
-            answer = _checked(self._exchange.ask({"type": "call", "item": item}, timeout_ms / 1000))
-            return {**answer, "ms": (time.monotonic() - started) * 1000}
+            message = {"type": "call", "items": items}
+            answers = _checked(self._exchange.ask(message, timeout_ms / 1000), len(items))
+            ms = (time.monotonic() - started) * 1000 / len(items)
+            return [{**answer, "ms": ms} for answer in answers]
         except Silent:
-            outcome, text = "timeout", f"no answer after {timeout_ms:g} ms: the process was killed"
+            outcome = "timeout"
+            text = f"no answer after {timeout_ms:g} ms: the process was killed"
         except BadAnswer as error:
-            outcome, text = (
-                "bad_answer",
-                f"the process wrote to its answer's channel itself: {error}",
-            )
+            outcome = "bad_answer"
+            text = f"the process itself wrote to the channel of its answer: {error}"
         except ChannelClosed:
-            outcome, text = (
-                "crash",
-                f"the process ended during the call: {self._stopped_for or self._fate()}",
-            )
+            outcome = "crash"
+            text = f"the process ended during the call: {self._stopped_for or self._fate()}"
         self.end()
-        ms = (time.monotonic() - started) * 1000
-        return {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
+        ms = (time.monotonic() - started) * 1000 / len(items)
+        one: Scored = {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
+        return [one for _ in items]
 
     def bound(self, tree: Tree) -> None:
         """Ends the process if it has started too many. From any thread."""
@@ -210,24 +229,34 @@ def reward_environment(base: Mapping[str, str], names: tuple[str, ...]) -> dict[
     return {**kept, "PYTHONUNBUFFERED": "1"}  # What it printed is in the log when it is killed.
 
 
-def _checked(answer: dict[str, Any]) -> Result:
-    """A call's answer, checked: user code can reach whatever writes it."""
+def _checked(answer: JsonObject, count: int) -> list[SampleAnswer]:
+    """A call's answers for `count` samples, checked: user code can reach whatever writes them."""
+    whole, samples = answer.get("whole"), answer.get("samples")
+    if whole is not None:
+        failed = _checked_sample(whole)
+        if failed["outcome"] == "ok":
+            raise BadAnswer("it is no result")
+        return [failed for _ in range(count)]
+    if not isinstance(samples, list) or len(samples) != count:
+        raise BadAnswer("it is no result")
+    return [_checked_sample(sample) for sample in samples]
+
+
+def _checked_sample(answer: JsonValue) -> SampleAnswer:
+    if not isinstance(answer, dict):
+        raise BadAnswer("it is no result")
     outcome, score, metrics, error = (
         answer.get(name) for name in ("outcome", "score", "metrics", "error")
     )
-    numbers = {"score": score} if outcome == "ok" else {}
+    numbers: dict[Any, object] = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
     said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
     if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):
         raise BadAnswer("it is no result")
-    return {
-        "outcome": outcome,
-        "score": score if outcome == "ok" else None,
-        "metrics": metrics,
-        "error": error,
-    }
+    checked = {"score": score if outcome == "ok" else None, "metrics": metrics}
+    return cast("SampleAnswer", {"outcome": outcome, **checked, "error": error})
 
 
 class _Output:
@@ -235,7 +264,7 @@ class _Output:
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         assert popen.stdout
-        self._pipe = popen.stdout
+        self._pipe = cast("BufferedReader", popen.stdout)
         self._left = OUTPUT_BYTES_MAX
         self._thread = threading.Thread(
             target=self._copy, name=f"holdfast-output-{popen.pid}", daemon=True
@@ -259,5 +288,5 @@ class _Output:
                 if self._left <= 0:
                     os.write(
                         STDERR,
-                        f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode(),
+                        f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: omitted]\n".encode(),
                     )

@@ -17,21 +17,29 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.rewards.styles.reading import BadReturn, Raised, printable
+from holdfast_worker.rewards.styles.table import recognise
+from holdfast_worker.rewards.styles.target import Target
+
+if TYPE_CHECKING:
+    from holdfast_worker.rewards.exchange import (
+        CallAnswer,
+        FunctionSample,
+        Loaded,
+        NotLoaded,
+        SampleAnswer,
+    )
+    from holdfast_worker.rewards.styles.reading import Answer
 
 ERROR_CHARS_MAX = 4_000
 FRAMES_MAX = 64
-METRICS_MAX = 100
-NAME_CHARS_MAX = 200
-GIVEN = ("prompt", "completion", "row", "tokens")
 NOTHING_TO_GRADE_BY = "it returned None: there is nothing to grade by"
 OWN_FRAMES = (
     str(Path(__file__).resolve().parent),
@@ -40,19 +48,17 @@ OWN_FRAMES = (
 )
 
 
-class BadReturn(Exception):
-    """The function returned something that is not a finite score."""
-
-
-def load_function(source: str) -> Callable[..., Any]:
-    """The function of `path.py:function`, or of `package.module:function`."""
+def load_function(source: str) -> Any:
+    """What `path.py:NAME` or `package.module:NAME` names: a function, or what a style calls."""
     place, _, name = source.rpartition(":")
     if not place:
         raise ValueError(f"Cannot import reward '{source}': expected path.py:function")
     module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     function = getattr(module, name, None)
-    if not callable(function):
-        raise AttributeError(f"Cannot import reward '{source}' as {place} has no function '{name}'")
+    if function is None:
+        raise AttributeError(
+            f"Cannot import reward '{source}' because {place} has no function '{name}'"
+        )
     return function
 
 
@@ -70,99 +76,6 @@ def _load_file(path: Path) -> Any:
     return module
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """
-    What a function takes by name: of a sample (`GIVEN`), and columns of its row, of which some have
-    a default.
-    """
-
-    given: tuple[str, ...]
-    columns: tuple[str, ...]
-    needs: tuple[str, ...]
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> Parameters:
-        every = inspect.signature(function).parameters.values()
-        takes_all = any(one.kind is one.VAR_KEYWORD for one in every)
-        by_place = [
-            one.name
-            for one in every
-            if one.kind is one.POSITIONAL_ONLY and one.default is one.empty
-        ]
-        if by_place:
-            raise TypeError(
-                f"Cannot call it because it takes {by_place[0]!r} by its place only: arguments are given by name"
-            )
-        by_name = [
-            one for one in every if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-        ]
-        names = {one.name for one in by_name}
-        columns = [one for one in by_name if one.name not in GIVEN]
-        return cls(
-            given=tuple(name for name in GIVEN if takes_all or name in names),
-            columns=tuple(one.name for one in columns),
-            needs=tuple(one.name for one in columns if one.default is one.empty),
-        )
-
-    def accepted(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The keyword arguments for a sample."""
-        row = item.get("row") or {}
-        return {name: item.get(name) for name in self.given} | {
-            name: row[name] for name in self.columns if name in row
-        }
-
-
-def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
-    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers
-    beside it. None as the score: there is nothing to grade by, and the other numbers are ignored.
-    """
-    if returned is None or (isinstance(returned, dict) and returned.get("score", 0) is None):
-        return None, {}
-    if not isinstance(returned, dict):
-        return _number("score", returned), {}
-    if "score" not in returned:
-        raise BadReturn(
-            f"returned a dict without 'score': its keys are {sorted(map(str, returned))}"
-        )
-    inner = returned.get("metrics") or {}
-    if not isinstance(inner, dict):
-        raise BadReturn(
-            f"returned metrics that are a {type(inner).__name__}: expected a dict of numbers"
-        )
-    more = {**returned, **inner}
-    if len(more) > METRICS_MAX:
-        raise BadReturn(f"returned {len(more)} numbers: expected at most {METRICS_MAX}")
-    named = {printable(str(key), NAME_CHARS_MAX): value for key, value in more.items()}
-    metrics = {
-        name: _number(name, value)
-        for name, value in named.items()
-        if name not in ("score", "metrics")
-    }
-    return _number("score", returned["score"]), metrics
-
-
-def _number(name: str, value: Any) -> float:
-    if hasattr(value, "item"):
-        try:
-            value = value.item()  # numpy's and torch's scalars; an array of several refuses.
-        except (RuntimeError, ValueError, TypeError):
-            pass
-    if not isinstance(value, (int, float)):  # bool is an int: a grader may say True.
-        raise BadReturn(
-            f"returned {name} {value!r:.200}, a {type(value).__name__}: expected a number"
-        )
-    try:
-        number = float(value)
-    except OverflowError:
-        raise BadReturn(
-            f"returned {name}, an integer that no float can hold: expected a finite number"
-        ) from None
-    if not math.isfinite(number):
-        raise BadReturn(f"returned {name} {number}: expected a finite number")
-    return number
-
-
 def user_traceback(error: BaseException) -> str:
     """The error with the user's own frames only, the innermost ones."""
     every = traceback.extract_tb(error.__traceback__, limit=-FRAMES_MAX)
@@ -171,9 +84,22 @@ def user_traceback(error: BaseException) -> str:
     return printable("".join(lines).rstrip(), ERROR_CHARS_MAX)
 
 
-def printable(text: str, chars_max: int) -> str:
-    """A text that can be sent: half of a surrogate pair is not UTF-8."""
-    return text[:chars_max].encode("utf-8", "backslashreplace").decode()
+def _sent(answer: Answer) -> SampleAnswer:
+    match answer:
+        case BadReturn():
+            outcome, text = "bad_return", printable(str(answer), ERROR_CHARS_MAX)
+        case Raised(error):
+            outcome, text = "error", user_traceback(error)
+        case _ if answer.value is None:
+            outcome, text = "none", NOTHING_TO_GRADE_BY
+        case _:
+            return {
+                "outcome": "ok",
+                "score": answer.value,
+                "metrics": answer.metrics,
+                "error": None,
+            }
+    return {"outcome": outcome, "score": None, "metrics": {}, "error": text}
 
 
 # User code may put its own things where modules hold theirs. What must not fail is held here.
@@ -194,50 +120,55 @@ class Process:
         self._loop = asyncio.new_event_loop()
 
     def serve(self) -> None:
-        handlers = {"load": self._load, "call": self._call}
         while True:
             message = self._channel.receive()
-            answer = handlers[message["type"]](message)
+            loads = message["type"] == "load"
+            answer = self._load() if loads else self._call(message["items"])
             if _getpid() != self._pid:
                 _exit(
                     0
                 )  # A child that the user's code forked and that returned as if it were its parent.
-            is_clear = self._clear_up(keep=message["type"] == "load")
+            is_clear = self._clear_up(keep=loads)
             self._channel.send({**answer, "nonce": message["nonce"]})
             if not is_clear:
                 _exit(0)
 
-    def _load(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _load(self) -> Loaded | NotLoaded:
         try:
-            self._function = load_function(self._code.function)
-            self._parameters = Parameters.of(self._function)
+            target = Target.of(load_function(self._code.function))
+            style, why = recognise(target, self._code.style)
+            self._scorer = style.bind(target)
         except (
             BaseException
         ) as error:  # User code runs at import: whatever it raises is the answer.
             return {"error": user_traceback(error)}
-        return {"error": None, "needs": list(self._parameters.needs), "isolated": self._isolated}
+        return {
+            "error": None,
+            "needs": list(self._scorer.needs),
+            "isolated": self._isolated,
+            "style": style.name,
+            "unit": style.unit,
+            "why": why,
+        }
 
-    def _call(self, message: dict[str, Any]) -> dict[str, Any]:
-        score: float | None = None
-        metrics: dict[str, float] = {}
-        outcome, text = "ok", None
+    def _call(self, samples: list[FunctionSample]) -> CallAnswer:
         try:
             self._allow_cpu()
             try:
-                score, metrics = checked(self._returned(message["item"]))
-                if score is None:
-                    outcome, text = "none", NOTHING_TO_GRADE_BY
+                answers = self._scorer.score(samples, self._settled)
             finally:
                 # A leftover alarm would kill this process while it waits.
                 _setitimer(signal.ITIMER_REAL, 0)
-        except BadReturn as error:
-            outcome, text = "bad_return", printable(str(error), ERROR_CHARS_MAX)
+            return {"whole": None, "samples": [_sent(answer) for answer in answers]}
+        except BadReturn as bad:
+            whole = _sent(bad)
         except BaseException as error:
-            outcome, text = "error", user_traceback(error)
-        return {"outcome": outcome, "score": score, "metrics": metrics, "error": text}
+            whole = _sent(Raised(error))
+        if len(samples) > 1:
+            whole["error"] = f"{whole['error']}\n(one call for {len(samples)} samples: all fail)"
+        return {"whole": whole, "samples": []}
 
-    def _returned(self, item: dict[str, Any]) -> Any:
-        returned = self._function(**self._parameters.accepted(item))
+    def _settled(self, returned: Any) -> Any:
         return self._awaited(returned) if inspect.isawaitable(returned) else returned
 
     def _awaited(self, awaitable: Any) -> Any:

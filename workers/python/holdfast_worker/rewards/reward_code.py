@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RewardCode:
-    """`function`: path.py:function, or package.module:function. `env`: names that its processes
+    """`function`: path.py:function, or package.module:function. `style`: how it is called; None: as
+    its signature says. `env`: names that its processes
     inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
     the processes that a call has at one time. None: no limit.
     """
 
     function: str
+    style: str | None
     env: tuple[str, ...]
     memory_gib: float | None
     cpu_s: float | None
@@ -26,9 +28,10 @@ class RewardCode:
     isolate: bool
 
     @classmethod
-    def of(cls, function: str, process: RewardProcess) -> RewardCode:
+    def of(cls, function: str, process: RewardProcess, *, style: str | None) -> RewardCode:
         return cls(
             function=function,
+            style=style,
             env=tuple(process["env"]),
             memory_gib=process["memory_gib"],
             cpu_s=process["cpu_s"],
@@ -43,4 +46,5 @@ class RewardCode:
     @classmethod
     def from_json(cls, text: str) -> RewardCode:
         fields = json.loads(text)
-        return cls.of(fields.pop("function"), fields)
+        function, style = fields.pop("function"), fields.pop("style")
+        return cls.of(function, fields, style=style)

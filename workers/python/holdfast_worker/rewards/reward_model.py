@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
@@ -16,11 +16,18 @@ from holdfast_worker.sampler.stopping import decode, end_tokens
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.wire_answers import ScoredItem
-from holdfast_worker.wire_types import RewardModelSettings
+from holdfast_worker.wire_types import Message, RewardModelSettings
 
 SEED = 0  # For anything that torch draws by itself.
-Item = dict[str, Any]
-Result = ScoredItem
+
+
+class ModelSample(TypedDict):
+    """What a reward model is asked about. `token_ids`: those that the policy sampled."""
+
+    id: str
+    prompt: str | list[Message]
+    completion: str
+    token_ids: NotRequired[list[int]]
 
 
 class RewardModel:
@@ -48,16 +55,16 @@ class RewardModel:
         self.tokens_max: int = settings["batch_tokens_max"]
 
     def score(
-        self, items: Sequence[Item], between: Callable[[int], None] = lambda done: None
-    ) -> list[Result]:
+        self, items: Sequence[ModelSample], between: Callable[[int], None] = lambda done: None
+    ) -> list[ScoredItem]:
         """
-        One result per item {id, prompt, completion, token_ids?}, in order. Which samples share a
+        One result per item, in order. Which samples share a
         batch follows from the items alone. `between(done)` is called after each batch; what it
         raises ends the work.
         """
         from holdfast_worker.trainer.batch import cut
 
-        results: list[Result | None] = [None] * len(items)
+        results: list[ScoredItem | None] = [None] * len(items)
         encoded: dict[int, list[int]] = {}
         for place, item in enumerate(items):
             try:
@@ -77,16 +84,14 @@ class RewardModel:
             between(sum(result is not None for result in results))
         return [result for result in results if result is not None]
 
-    def encode(self, item: Item) -> list[int]:
+    def encode(self, item: ModelSample) -> list[int]:
         """Tokens of a sample. The sampled tokens are used if they spell the completion in this
         vocabulary, as with the policy's own tokenizer; else its text is encoded. A completion that
         was cut ends like any other.
         """
         prompt, text = item["prompt"], item["completion"]
         end = turn_end(self.tokenizer, prompt, self.chat)
-        sampled = self._spelled(
-            item.get("token_ids") or [], {"text": text, "ends": self.ends | {end}}
-        )
+        sampled = self._spelled(item.get("token_ids") or [], text=text, ends=self.ends | {end})
         if sampled is None:
             tokens = encode_supervised(self.tokenizer, prompt, text, self.chat)[0]
         else:
@@ -98,10 +103,9 @@ class RewardModel:
             )
         return tokens
 
-    def _spelled(self, tokens: list[int], completion: dict[str, Any]) -> list[int] | None:
+    def _spelled(self, tokens: list[int], *, text: str, ends: frozenset[int]) -> list[int] | None:
         """The tokens without the one that ended them, if they are this text in this vocabulary."""
-        text = completion["text"]
-        kept = tokens[:-1] if tokens and tokens[-1] in completion["ends"] else tokens
+        kept = tokens[:-1] if tokens and tokens[-1] in ends else tokens
         known = all(0 <= token < len(self.tokenizer) for token in kept)
         return kept if kept and known and decode(self.tokenizer, kept) == text else None
 
@@ -126,17 +130,17 @@ def require_head(path: str) -> None:
     if not heads:
         raise BadDataError(
             f"Cannot score with '{path}' "
-            "because it is no reward model: it has no tensor 'score.weight'. Train one with "
+            "because it is not a reward model: it has no tensor 'score.weight'. Train one with "
             "`algorithm: reward_model`, and name its export"
         )
     if heads[0][0] != 1:
         raise BadDataError(
             f"Cannot score with '{path}' "
-            f"because it gives {heads[0][0]} numbers for a sample: name a model that gives one"
+            f"because it outputs {heads[0][0]} numbers per sample: name a model that outputs one"
         )
 
 
-def _scored(item: Item, score: float, ms: float) -> Result:
+def _scored(item: ModelSample, score: float, ms: float) -> ScoredItem:
     if math.isfinite(score):
         return _result(item, "ok", score=score, ms=ms)
     return _result(
@@ -148,13 +152,13 @@ def _scored(item: Item, score: float, ms: float) -> Result:
 
 
 def _result(
-    item: Item,
+    item: ModelSample,
     outcome: Literal["ok", "error", "bad_return"],
     *,
     score: float | None = None,
     error: str | None = None,
     ms: float = 0.0,
-) -> Result:
+) -> ScoredItem:
     return {
         "id": item["id"],
         "outcome": outcome,

@@ -1,9 +1,10 @@
 """
 A reward function tried alone, as the pool would run it, or a reward model.
 
-`python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--timeout-ms N]`, or with
-a DIRECTORY alone, reads items as JSON lines {id, prompt, completion, row, tokens?} and writes one
-result with its time for each.
+`python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--style NAME]
+[--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON lines, each line one
+or a list of those of one prompt, and writes one result with its time for each. Of a function, the
+first line says how it is called: {style, unit, why}.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire_types import RewardModelSettings
+
+if TYPE_CHECKING:
+    from holdfast_worker.rewards.reward_model import RewardModel
 
 
 def main() -> int:
@@ -26,23 +31,29 @@ def main() -> int:
     parser.add_argument(
         "--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields"
     )
+    parser.add_argument("--style", help="how it is called; absent: as its signature says")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
-    model = pool = None
+    pool: RewardPool | None = None
+    number = 0
     try:
         if Path(arguments.function).is_dir():
-            model = _model(arguments.function)
+            score = _model(arguments.function).score
         else:
-            pool = RewardPool(RewardCode.of(arguments.function, arguments.process), 1)
+            code = RewardCode.of(arguments.function, arguments.process, style=arguments.style)
+            pool = RewardPool(code, 1)
+            loaded = pool.load()
+            print(json.dumps({name: loaded[name] for name in ("style", "unit", "why")}))
+            score = partial(pool.score, timeout_ms=arguments.timeout_ms)
         for number, line in enumerate(sys.stdin, 1):
             if not line.strip():
                 continue
-            item = {"id": str(number), **json.loads(line)}
-            for result in (
-                model.score([item])
-                if model
-                else pool.score([item], timeout_ms=arguments.timeout_ms)
-            ):
+            said: Any = json.loads(line)
+            items: Any = [
+                {"id": str(number), **item}
+                for item in (cast("list[Any]", said) if isinstance(said, list) else [said])
+            ]
+            for result in score(items):
                 print(json.dumps(result), flush=True)
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
@@ -56,7 +67,7 @@ def main() -> int:
     return 0
 
 
-def _model(path: str) -> Any:
+def _model(path: str) -> RewardModel:
     from holdfast_worker.rewards.reward_model import RewardModel
 
     settings: RewardModelSettings = {

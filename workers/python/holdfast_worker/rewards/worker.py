@@ -5,22 +5,24 @@ model.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from holdfast_worker.operation import OperationIO, RankContext
+from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire import typed
 from holdfast_worker.wire_answers import RewardScoreAnswer, RewardScoreByModelAnswer
 from holdfast_worker.wire_types import (
-    FunctionItem,
-    ModelItem,
     RewardModelSettings,
     RewardScore,
     RewardScoreByModel,
     RewardSpec,
 )
+
+if TYPE_CHECKING:
+    from holdfast_worker.rewards.reward_model import ModelSample, RewardModel
 
 
 class Worker:
@@ -29,19 +31,20 @@ class Worker:
     def __init__(self, context: RankContext) -> None:
         self._processes = RewardSpec.of(context.spec).processes
         self._pools: dict[RewardCode, RewardPool] = {}
-        self._models: dict[str, Any] = {}  # Reward models by their settings, each read once.
+        self._models: dict[str, RewardModel] = {}  # By their settings, each read once.
         self.operations = {
             "score": typed(RewardScore, self.score),
             "score_by_model": typed(RewardScoreByModel, self.score_by_model),
         }
 
-    def boot(self) -> dict[str, Any]:
+    def boot(self) -> Mapping[str, object]:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
         """Calls the function for each item."""
-        items = whole_items(io.read_given(args.shared), args.items)
-        pool = self._pool(RewardCode.of(args.function, args.process))
+        shared = io.read_given(args.shared)  # What all samples have in common travels once.
+        items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
+        pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
         return {
             "results": pool.score(
                 items, timeout_ms=args.timeout_ms, between=telling(io, len(items))
@@ -50,7 +53,8 @@ class Worker:
 
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
-        items = whole_items(io.read_given(args.shared), args.items)
+        shared = io.read_given(args.shared)
+        items = [cast("ModelSample", {"prompt": shared["prompt"], **item}) for item in args.items]
         return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 
     def _pool(self, code: RewardCode) -> RewardPool:
@@ -59,7 +63,7 @@ class Worker:
             self._pools[code] = RewardPool(code, self._processes)
         return self._pools[code]
 
-    def _model(self, settings: RewardModelSettings) -> Any:
+    def _model(self, settings: RewardModelSettings) -> RewardModel:
         from holdfast_worker.rewards.reward_model import RewardModel
 
         key = json.dumps(settings, sort_keys=True)
@@ -70,13 +74,6 @@ class Worker:
     def close(self) -> None:
         for pool in self._pools.values():
             pool.close()
-
-
-def whole_items(
-    shared: dict[str, Any], items: Sequence[FunctionItem] | Sequence[ModelItem]
-) -> list[dict[str, Any]]:
-    """Each item with what all of them have in common, which travels once."""
-    return [{**shared, **item} for item in items]
 
 
 def telling(io: OperationIO, total: int) -> Callable[[int], None]:

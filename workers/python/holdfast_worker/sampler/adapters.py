@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.weights import Tensors
 
 PEFT_NAME = (
     ".default"  # What PEFT puts into the names of the one adapter in a model; files leave it out.
@@ -59,7 +60,7 @@ def with_adapter(model: Any, directory: str, *, noise: Any = None) -> Any:
     return adapted.to(model.dtype).eval()
 
 
-def tensors_by_file_name(adapted: Any) -> dict[str, Any]:
+def tensors_by_file_name(adapted: Any) -> Tensors:
     """The adapter's own tensors, by the names that they have in a PEFT directory."""
     state = adapted.state_dict(keep_vars=True)
     return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -10,20 +12,29 @@ from holdfast_worker.wire_types import Sampling
 REFUSED = float("-inf")
 
 
-def log_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+def log_distribution(logits: Tensor, sampling: Sampling, seen: Tensor | None = None) -> Tensor:
     """
-    log pi [B, V] float32: logits divided by the temperature, then top-k, then top-p of what is
-    left, renormalised.
+    log pi [B, V] float32: logits after the repetition penalty, divided by the temperature, then
+    min-p, then top-k, then top-p of what is left, renormalised. vLLM has the same order. `seen`:
+    [B, V], whether prompt or completion have a token; needed only for a penalty.
 
     Tokens as likely as the k-th stay in. Temperature 0 is greedy, its log-probabilities are at
     temperature 1.
     """
     scaled = logits.float()
+    penalty = sampling["repetition_penalty"]
+    if penalty != 1:
+        assert seen is not None
+        penalised = torch.where(scaled > 0, scaled / penalty, scaled * penalty)
+        scaled = torch.where(seen, penalised, scaled)
     temperature = sampling["temperature"]
     if temperature == 0:
         return torch.log_softmax(scaled, dim=-1)
     if temperature != 1:
         scaled = scaled / temperature
+    if sampling["min_p"] > 0:
+        threshold = scaled.amax(dim=-1, keepdim=True) + math.log(sampling["min_p"])
+        scaled = scaled.masked_fill(scaled < threshold, REFUSED)
     if 0 < sampling["top_k"] < scaled.shape[-1]:
         threshold = torch.topk(scaled, sampling["top_k"], dim=-1).values[:, -1:]
         scaled = scaled.masked_fill(scaled < threshold, REFUSED)
@@ -44,14 +55,16 @@ def _nucleus(scaled: Tensor, top_p: float) -> Tensor:
     return scaled.masked_fill(refused, REFUSED)
 
 
-def choose(logits: Tensor, uniform: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
+def choose(
+    logits: Tensor, uniform: Tensor, sampling: Sampling, seen: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """
     (tokens [B] int64, log-probabilities [B] float32). `uniform`: [B] float64 in [0, 1 - 2**-52].
 
     The token is the first whose cumulated probability exceeds uniform * total: the sum is float64,
     so a token of probability 0 is never taken and the last one is always reached.
     """
-    logp = log_distribution(logits, sampling)
+    logp = log_distribution(logits, sampling, seen)
     if sampling["temperature"] == 0:
         tokens = torch.argmax(logp, dim=-1, keepdim=True)
     else:

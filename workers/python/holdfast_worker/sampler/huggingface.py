@@ -17,7 +17,8 @@ from holdfast_worker.sampler.engine import EngineInfo, Watch
 from holdfast_worker.sampler.piece import How, Piece
 from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.slab import Completion, SampleRequest
-from holdfast_worker.sampler.stopping import end_tokens
+from holdfast_worker.sampler.stopping import end_tokens, ending_tokens
+from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Publication, SamplerSpec, Sampling
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class HuggingFaceEngine:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-        self.model = self.decoder = self.base = None  # The old model goes before the new one comes.
+        self.model = self.decoder = self.base = None  # Frees the old model first.
         self.config = AutoConfig.from_pretrained(model_path)
         self.tokenizer = AutoTokenizer.from_pretrained(model_path)
         model = (
@@ -96,7 +97,7 @@ class HuggingFaceEngine:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-        self.model = self.decoder = None  # The old model goes before the new one comes.
+        self.model = self.decoder = None  # Frees the old model first.
         assert "base" in publication
         base = publication["base"]["dir"]
         self.config = AutoConfig.from_pretrained(base)
@@ -148,7 +149,7 @@ class HuggingFaceEngine:
                 self._copy(state[name], tensor)
         return len(tensors)
 
-    def _replaced(self) -> dict[str, Any]:
+    def _replaced(self) -> Tensors:
         """
         What a publication replaces, by the names in its files: the whole model, or the adapter in
         it.
@@ -207,7 +208,7 @@ class HuggingFaceEngine:
         pieces = [
             list(requests[start : start + ROWS_MAX]) for start in range(0, len(requests), ROWS_MAX)
         ]
-        how = How(sampling, seed, watch, self.ends | ends)
+        how = How(sampling, seed, watch, ending_tokens(self.ends | ends, sampling))
         try:
             with torch.inference_mode():
                 return [

@@ -76,6 +76,8 @@ class Piece:
         self.logp = torch.zeros((len(requests), self.steps), dtype=torch.float32)
         self.counts = torch.zeros(len(requests), dtype=torch.int64)  # [R] tokens of each completion
         self.stopped = torch.zeros(len(requests), dtype=torch.bool)
+        # [R, V] tokens that a row has: only a penalty asks for them.
+        self.seen = self._prompt_tokens() if self.sampling["repetition_penalty"] != 1 else None
         self.ends = torch.zeros(engine.vocabulary, dtype=torch.bool)
         self.ends[[token for token in how.ends if token < engine.vocabulary]] = True
 
@@ -91,7 +93,10 @@ class Piece:
         for step in range(self.steps):
             self.watch.check()
             numbers = uniform[batch.places, step].to(device)
-            chosen, logp = choose(logits, numbers, self.sampling)
+            seen = None if self.seen is None else self.seen[batch.places.to(device)]
+            chosen, logp = choose(logits, numbers, self.sampling, seen)
+            if self.seen is not None:
+                self.seen[batch.places.to(device), chosen] = True
             self._record(step, batch.places, going, chosen=chosen.cpu(), logp=logp.cpu())
             left = int(going.sum())
             self.watch.progress(int(self.counts.sum()), int(self.limits.sum()))
@@ -103,6 +108,14 @@ class Piece:
                 self._drop(batch, keep)
             logits = self._forward(batch, chosen)
         return self._completions()
+
+    def _prompt_tokens(self) -> torch.Tensor:
+        import torch
+
+        seen = torch.zeros((len(self.requests), self.engine.vocabulary), dtype=torch.bool)
+        for row, request in enumerate(self.requests):
+            seen[row, request.prompt] = True
+        return seen.to(self.engine.device)
 
     def _record(
         self,

@@ -6,11 +6,10 @@ there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgpack
 import numpy as np
-
-from holdfast_worker.wire_types import Sampling
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,9 @@ class PromptGroup:
     completions: list[Completion] = field(default_factory=list)
 
 
-def pack_slab(slab: str, groups: list[PromptGroup], *, version: str, sampling: Sampling) -> bytes:
+def pack_slab(
+    slab: str, groups: list[PromptGroup], *, version: str, sampling: dict[str, Any]
+) -> bytes:
     """The bytes of one slab; the same groups give the same bytes."""
     packed = [
         {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.prompts import Chat, Prompt, turn_end
+from holdfast_worker.wire_types import Sampling
 
 
 def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:
@@ -31,6 +32,12 @@ def turn_ends(tokenizer: Any, prompts: Sequence[Prompt], chat: Chat) -> frozense
         if chats and chat is not None
         else frozenset()
     )
+
+
+def ending_tokens(ends: frozenset[int], sampling: Sampling) -> frozenset[int]:
+    """What ends a completion, by the model's and the chats' `ends` and by configuration."""
+    configured = frozenset(sampling["stop_token_ids"])
+    return configured if sampling["ignore_eos"] else ends | configured
 
 
 def decode(tokenizer: Any, tokens: Sequence[int]) -> str:

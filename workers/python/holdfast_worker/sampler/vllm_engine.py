@@ -26,7 +26,7 @@ from holdfast_worker.sampler.engine import EngineInfo, Watch
 from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
-from holdfast_worker.sampler.stopping import Ending, end_tokens
+from holdfast_worker.sampler.stopping import Ending, end_tokens, ending_tokens
 from holdfast_worker.wire_types import Publication, SamplerSpec, Sampling
 
 POLL_S = 0.2  # How often a running slab checks whether it was cancelled.
@@ -85,6 +85,9 @@ def memory_arguments(
         "kv_cache_memory_bytes": size,
         "gpu_memory_utilization": min(max(size / total_bytes, 0.01), 0.9),
     }
+
+
+SAME = ("temperature", "top_p", "min_p", "repetition_penalty", "ignore_eos")  # As in vLLM.
 
 
 class VllmEngine:
@@ -322,7 +325,8 @@ class VllmEngine:
         sampled = [0]
 
         async def everything() -> list[Completion]:
-            ending = Ending(self.tokenizer, self.ends | ends, sampling["stop"])
+            ended = ending_tokens(self.ends | ends, sampling)
+            ending = Ending(self.tokenizer, ended, sampling["stop"])
             how = {"sampling": sampling, "ending": ending, "seed": seed, "sampled": sampled}
             tasks = [asyncio.ensure_future(self._sample_one(request, how)) for request in requests]
             try:
@@ -344,8 +348,7 @@ class VllmEngine:
 
         sampling, ending = how["sampling"], how["ending"]
         params = SamplingParams(
-            temperature=sampling["temperature"],
-            top_p=sampling["top_p"],
+            **{name: sampling[name] for name in SAME},
             top_k=max(sampling["top_k"], 0),
             max_tokens=min(sampling["tokens_max"], self.length_max - len(request.prompt)),
             seed=request_seed(how["seed"], request.draw, request.sample),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import cast
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
@@ -27,7 +26,6 @@ from holdfast_worker.wire_types import (
     SamplerLoad,
     SamplerProbe,
     SamplerSpec,
-    Sampling,
 )
 
 SAMPLING = (
@@ -36,6 +34,10 @@ SAMPLING = (
     "top_k",
     "tokens_max",
     "stop",
+    "min_p",
+    "repetition_penalty",
+    "stop_token_ids",
+    "ignore_eos",
 )  # Their order in a slab, whose bytes are hashed.
 
 
@@ -151,7 +153,18 @@ class Worker:
         if self.version is None or self.version != version:
             return {"not_resident": self.version}
         started = time.monotonic()
-        sampling = cast("Sampling", {name: args.sampling[name] for name in SAMPLING})
+        sampling = args.sampling
+        recorded = {
+            name: args.recorded_sampling[name]
+            for name in SAMPLING
+            if name in args.recorded_sampling
+        }
+        for token in sampling["stop_token_ids"]:
+            if token >= self.engine.vocabulary:
+                raise BadDataError(
+                    f"Cannot stop at token {token} because the model has "
+                    f"{self.engine.vocabulary} tokens. Fix: correct stop_token_ids in a new run"
+                )
         draws = args.slab["draws"]
         groups = [self._group(draw) for draw in draws]
         prompts, chat = (
@@ -173,7 +186,7 @@ class Worker:
         )
         for group in groups:
             group.completions = [next(completions) for _ in range(args.samples_per_prompt)]
-        io.blob(pack_slab(args.slab["id"], groups, version=version, sampling=sampling))
+        io.blob(pack_slab(args.slab["id"], groups, version=version, sampling=recorded))
         return {
             "version": version,
             "groups": len(groups),

@@ -1,5 +1,5 @@
 """
-Low-rank adapters (LoRA, by PEFT) beside frozen weights: how they are made, merged, told apart and
+Low-rank adapters (LoRA, by PEFT) for frozen weights: how they are created, merged, identified and
 written.
 """
 
@@ -13,13 +13,14 @@ from typing import Any
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.weights import AdapterBase, Tensors
 
-PEFT_NAME = "default"  # Of the one adapter in the model; files leave it out.
+PEFT_NAME = "default"  # The name of the only adapter in the model; files omit it.
 PREFIX = "base_model.model."  # What PEFT puts before the names of the model that it wraps.
 OF_MODEL = {
     "config.json",
     "generation_config.json",
-}  # Files of a model directory that an adapter's has not.
+}  # Files of a model directory that an adapter's directory lacks.
 
 
 def adapted_source(
@@ -27,7 +28,7 @@ def adapted_source(
 ) -> ModelSource:
     """
     The base model in `path` with the adapter that a checkpoint holds in `saved`, or a new one. On
-    every rank; the base must be the one that the checkpoint was trained beside, to the bit.
+    every rank; the base must be bit-identical to the one that the checkpoint was trained on.
     """
     source = ModelSource(path)
     digest = engine.gather(weights.digest_of_directory(path) if engine.rank == 0 else "")[0]
@@ -37,7 +38,7 @@ def adapted_source(
     if recorded != digest:
         raise BadDataError(
             f"Cannot load adapter '{saved}' "
-            f"because it was trained beside a model with digest {recorded}: that of '{path}' "
+            f"because it was trained on a model with digest {recorded}: the digest of '{path}' "
             f"is {digest}. Restore the model that the run started from"
         )
     source.adapter = Adapter(lora, seed=seed, base=path.resolve(), base_digest=digest, saved=saved)
@@ -46,8 +47,8 @@ def adapted_source(
 
 class Adapter:
     """
-    `lora`: rank, alpha, dropout, targets, quantize. `saved`: the PEFT directory to begin with;
-    None: a new one.
+    `lora`: rank, alpha, dropout, targets, quantize. `saved`: the PEFT directory to start from;
+    None: a new adapter.
     """
 
     def __init__(
@@ -68,8 +69,8 @@ class Adapter:
 
     def add_to(self, model: Any, dtype: str) -> Any:
         """
-        `model` as PEFT wraps it, its own weights frozen. One half of each adapter begins as zero,
-        the other follows from the seed: the same bits on every rank and at every load.
+        `model` wrapped by PEFT, its own weights frozen. One half of each adapter starts as zero,
+        the other is derived from the seed: the same bits on every rank and at every load.
         """
         import torch
         from peft import LoraConfig, get_peft_model
@@ -121,39 +122,42 @@ class Adapter:
         if saved.keys() != own.keys():
             odd = min(saved.keys() ^ own.keys())
             raise BadDataError(
-                f"Cannot load adapter '{directory}' as '{odd}' is not in both it and trainer.lora"
+                f"Cannot load adapter '{directory}' because only one of it and trainer.lora has '{odd}'"
             )
         with torch.no_grad():
             for name, parameter in own.items():
                 parameter.copy_(saved[name])
 
     def names(self, adapted: Any) -> list[str]:
-        """The adapter's tensors, by the names that they have in the wrapped model."""
+        """The names of the adapter's tensors in the wrapped model."""
         return [name for name, _ in adapted.named_parameters() if ".lora_" in name]
 
-    def tensors(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Of `found`, named as in the wrapped model, the adapter's, named as in its file."""
+    def tensors(self, found: Tensors) -> Tensors:
+        """
+        The adapter's tensors among `found`: `found` has the names in the wrapped model, the result
+        those in the adapter's file.
+        """
         return {
             _file_name(name): tensor.contiguous()
             for name, tensor in found.items()
             if ".lora_" in name
         }
 
-    def digest(self, tensors: dict[str, Any]) -> str:
+    def digest(self, tensors: Tensors) -> str:
         """
-        Of the policy, whatever form it is written in: the base's digest, then the adapter's
-        tensors.
+        The policy's digest, regardless of its written form: over the base's digest, then the
+        adapter's tensors.
         """
         prefix = weights.adapter_prefix(self._identity(), self.lora["alpha"])
         return weights.manifest_of_tensors(tensors, prefix=prefix)[1]
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> AdapterBase:
         return {"path": str(self.base), "digest": self.base_digest, "quantize": self.quantize}
 
-    def merged(self, adapted: Any, found: dict[str, Any], dtype: str) -> dict[str, Any]:
+    def merged(self, adapted: Any, found: Tensors, dtype: str) -> Tensors:
         """
         The model's own tensors with the adapter in them, computed in float32 and then cast.
-        `found`: all of the wrapped model's, whole. The base itself is not touched.
+        `found`: all complete tensors of the wrapped model. The base itself is not touched.
         """
         import torch
 
@@ -177,15 +181,15 @@ class Adapter:
             return weight.float()
         import bitsandbytes
 
-        packed = layer.get_base_layer().weight  # It was read whole: ZeRO cuts no weights of 4 bits.
+        packed = layer.get_base_layer().weight  # Complete: ZeRO does not shard it.
         return (
             bitsandbytes.functional.dequantize_4bit(packed.data, packed.quant_state).float().cpu()
         )
 
     def write(
-        self, directory: Path, *, adapted: Any, tensors: dict[str, Any], files: dict[str, bytes]
+        self, directory: Path, *, adapted: Any, tensors: Tensors, files: dict[str, bytes]
     ) -> None:
-        """A PEFT directory, with the tokenizer beside it. `tensors`: named as in its file."""
+        """Writes a PEFT directory with the tokenizer. `tensors`: named as in its file."""
         from safetensors.torch import save_file
 
         directory.mkdir(parents=True, exist_ok=True)
@@ -206,7 +210,7 @@ class Adapter:
         )
 
 
-def _layers(adapted: Any) -> dict[str, Any]:
+def _layers(adapted: Any) -> Mapping[str, Any]:
     """The layers that have an adapter, by name."""
     return {
         name: layer
@@ -220,7 +224,7 @@ def _file_name(name: str) -> str:
 
 
 def _of_quantization(name: str) -> bool:
-    """Scales and tables beside a weight of 4 bits."""
+    """Whether a name is of the scales or tables of a 4-bit weight."""
     return ".weight." in name
 
 

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_rows, encode_supervised
+from holdfast_worker.wire_types import (
+    ArtifactRef,
+    Batch,
+    PreferenceBatch,
+    PreferencePair,
+    Row,
+    SupervisedBatch,
+    TrajectoryBatch,
+)
 
-ReadArtifact = Callable[[dict[str, Any]], bytes]
+ReadArtifact = Callable[[ArtifactRef], bytes]
+
+
+class StoredTrajectory(TypedDict):
+    """Of a slab (`data/trajectory.ts`), what training reads: little-endian numbers."""
+
+    tokens: bytes  # [T] int32
+    action_mask: bytes  # [T] uint8
+    behaviour_logp: bytes  # [T] float32
+
+
+class StoredGroup(TypedDict):
+    draw: int
+    trajectories: list[StoredTrajectory]
+
+
+class StoredSlab(TypedDict):
+    groups: list[StoredGroup]
+
+
+class StoredColumn(TypedDict):
+    """One number per token, of each sequence: [T] float32, little-endian."""
+
+    values: list[bytes]
 
 
 @dataclass
 class SequenceData:
     """One training sequence. T tokens; position t belongs to the target."""
 
-    tokens: np.ndarray  # [T] int32
-    mask: np.ndarray  # [T] bool, 1 on trained tokens
+    tokens: NDArray[Any]  # [T] int32
+    mask: NDArray[np.bool_]  # [T], 1 on trained tokens
     group: int  # index of its group (or row) in the batch
-    token_columns: dict[str, np.ndarray] = field(default_factory=dict)  # [T] float32
-    sequence_columns: dict[str, float] = field(default_factory=dict)
+    token_columns: dict[str, NDArray[Any]] = field(  # [T] float32
+        default_factory=dict[str, NDArray[Any]]
+    )
+    sequence_columns: dict[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass
@@ -34,7 +69,7 @@ class Update:
     sequences: list[int]
 
 
-def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
+def read_sequences(batch: Batch, read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
     """All sequences of a batch in its order: groups in order, samples in order."""
     if batch["kind"] == "trajectories":
         return _trajectory_sequences(batch, read)
@@ -43,15 +78,16 @@ def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) ->
     return _pair_sequences(batch, read, tokenizer)
 
 
-def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[SequenceData]:
-    sequences = []
+def _supervised_sequences(batch: SupervisedBatch, tokenizer: Any) -> list[SequenceData]:
+    sequences: list[SequenceData] = []
     for place, row in enumerate(batch["rows"]):
-        if row.get("completion") is None:
+        completion = row.get("completion")
+        if completion is None:
             raise BadDataError(
                 f"Cannot train on row '{row['row_id']}' because it has no completion"
             )
         with _row_named(row):
-            encoded = encode_rows(tokenizer, row["prompt"], row["completion"], batch.get("chat"))
+            encoded = encode_rows(tokenizer, row["prompt"], completion, batch.get("chat"))
         sequences.extend(
             SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
             for tokens, mask in encoded
@@ -60,7 +96,7 @@ def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[Sequenc
 
 
 @contextmanager
-def _row_named(row: dict[str, Any]) -> Iterator[None]:
+def _row_named(row: Row | PreferencePair) -> Generator[None]:
     """What cannot be encoded says of which row."""
     try:
         yield
@@ -69,18 +105,18 @@ def _row_named(row: dict[str, Any]) -> Iterator[None]:
 
 
 def _pair_sequences(
-    batch: dict[str, Any], read: ReadArtifact, tokenizer: Any
+    batch: PreferenceBatch, read: ReadArtifact, tokenizer: Any
 ) -> list[SequenceData]:
     """
     Chosen, rejected, chosen, ...; a pair is a group. Both sides of a pair have the same prompt
     tokens.
     """
-    sequences = []
+    sequences: list[SequenceData] = []
     for place, pair in enumerate(batch["pairs"]):
-        for side in ("chosen", "rejected"):
+        for side, completion in (("chosen", pair["chosen"]), ("rejected", pair["rejected"])):
             with _row_named(pair):
                 tokens, mask = encode_supervised(
-                    tokenizer, pair["prompt"], pair[side], batch.get("chat")
+                    tokenizer, pair["prompt"], completion, batch.get("chat")
                 )
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(
@@ -96,13 +132,14 @@ def _pair_sequences(
     return sequences
 
 
-def _trajectory_sequences(batch: dict[str, Any], read: ReadArtifact) -> list[SequenceData]:
-    slabs: dict[str, Any] = {}
-    sequences = []
+def _trajectory_sequences(batch: TrajectoryBatch, read: ReadArtifact) -> list[SequenceData]:
+    slabs: dict[str, StoredSlab] = {}
+    sequences: list[SequenceData] = []
     for place, ref in enumerate(batch["groups"]):
         key = ref["slab"]["sha256"]
         if key not in slabs:
-            slabs[key] = msgpack.unpackb(read(ref["slab"]), strict_map_key=False)
+            slab = msgpack.unpackb(read(ref["slab"]), strict_map_key=False)
+            slabs[key] = cast("StoredSlab", slab)
         group = slabs[key]["groups"][ref["index"]]
         if group["draw"] != ref["draw"]:
             raise BadDataError(
@@ -116,14 +153,14 @@ def _trajectory_sequences(batch: dict[str, Any], read: ReadArtifact) -> list[Seq
     return sequences
 
 
-def _mask(values: Any) -> np.ndarray:
+def _mask(values: Any) -> NDArray[np.bool_]:
     """The first token has no log-probability, so it is never trained."""
     mask = np.asarray(values).astype(bool)
     mask[:1] = False
     return mask
 
 
-def _from_trajectory(trajectory: dict[str, Any], group: int) -> SequenceData:
+def _from_trajectory(trajectory: StoredTrajectory, group: int) -> SequenceData:
     tokens = np.frombuffer(trajectory["tokens"], "<i4")
     mask = _mask(np.frombuffer(trajectory["action_mask"], np.uint8))
     behaviour = np.frombuffer(trajectory["behaviour_logp"], "<f4")
@@ -135,13 +172,15 @@ def _from_trajectory(trajectory: dict[str, Any], group: int) -> SequenceData:
     return SequenceData(tokens, mask, group, {"behaviour_logp": behaviour})
 
 
-def _add_columns(batch: dict[str, Any], sequences: list[SequenceData], read: ReadArtifact) -> None:
+def _add_columns(
+    batch: TrajectoryBatch | PreferenceBatch, sequences: list[SequenceData], read: ReadArtifact
+) -> None:
     for name, column in batch["columns"].items():
         if column["kind"] == "sequence":
-            values: Sequence[Any] = column["values"]
+            values: Sequence[float | NDArray[Any]] = column["values"]
         else:
-            blobs = msgpack.unpackb(read(column["artifact"]))["values"]
-            values = [np.frombuffer(blob, "<f4") for blob in blobs]
+            stored = cast("StoredColumn", msgpack.unpackb(read(column["artifact"])))
+            values = [np.frombuffer(blob, "<f4") for blob in stored["values"]]
         _check_count(name, len(values), len(sequences))
         for sequence, value in zip(sequences, values):
             sequence.token_columns[name] = _spread(name, value, len(sequence.tokens))
@@ -158,7 +197,7 @@ def _check_count(name: str, found: int, expected: int) -> None:
         )
 
 
-def _spread(name: str, value: Any, length: int) -> np.ndarray:
+def _spread(name: str, value: float | NDArray[Any], length: int) -> NDArray[Any]:
     """[T] float32: one number broadcasts over the sequence."""
     if not isinstance(value, np.ndarray):
         with np.errstate(over="ignore"):  # What does not fit is infinite, and the step names it.
@@ -170,7 +209,7 @@ def _spread(name: str, value: Any, length: int) -> np.ndarray:
     return value
 
 
-def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Update]:
+def updates_of(batch: Batch, sequences: list[SequenceData]) -> list[Update]:
     """
     The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups
     are named in, without those that are masked: no forward is spent on them.
@@ -180,7 +219,7 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
     for place, sequence in enumerate(sequences):
         if place not in masked:
             members.setdefault(sequence.group, []).append(place)
-    updates = []
+    updates: list[Update] = []
     for groups in batch["updates"]:
         places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
         if not places:

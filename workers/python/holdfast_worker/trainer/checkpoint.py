@@ -3,7 +3,7 @@ A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what traini
 bit for bit.
 
 Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it
-wrote, and the engine commits their union in its journal: readers see a whole checkpoint or none.
+wrote, and the engine commits their union in its journal: readers see a complete checkpoint or none.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ STATE_RECORD = "trainer.json"
 UNFINISHED = r"\..+\.tmp"  # A publication that is being written.
 # As the engine names them: `nameOf` in flows/stages/checkpoint_policy.ts.
 CHECKPOINT = r"\d{6,}-[0-9a-f]{12}-[0-9a-z-]+"
-MUST_MATCH = ("engine", "zero", "dtype", "lora")  # Another number of ranks is converted.
+MUST_MATCH = ("engine", "zero", "dtype", "lora")  # A different number of ranks is converted.
 
 
 class StateRecord(TypedDict):
-    """What a checkpoint says of itself, beside the bytes that training continues with."""
+    """What a checkpoint says about itself, besides the bytes from which training continues."""
 
     version: str
     steps_done: int
     optimizer: Optimizer
     numerics: Numerics
-    skipped: NotRequired[int]  # Steps in a row, up to now; left out: none.
+    skipped: NotRequired[int]  # Consecutive steps up to now; absent: none.
 
 
 def write_hf(
     engine: TrainingEngine, source: Any, *, directory: Path, dtype: str, form: str = "merged"
 ) -> str | None:
     """
-    All ranks join in gathering the weights; rank 0 writes them. `form`: of a model that is trained
-    by an adapter, merged into one model or the adapter alone; its digest, the same for both, is
-    what is returned.
+    All ranks gather the weights; rank 0 writes them. `form`: if an adapter is trained, merged into
+    one model or only the adapter. Returns the digest of such a model, which is the same for both
+    forms.
     """
     adapter = source.adapter
     alone = adapter is not None and form == "adapter"
@@ -73,7 +73,7 @@ def publish(
     form: str = "merged",
 ) -> Publication:
     """
-    Writes the weights as `target`, there whole or not at all. Returns the same on every rank.
+    Writes the weights to `target`, which is complete or absent. Returns the same on every rank.
     """
     temporary = target.with_name(f".{target.name}.tmp")
     with disk_room.leaving_nothing_behind(temporary, home=home, named=UNFINISHED):
@@ -107,7 +107,7 @@ def save(
 ) -> Checkpoint:
     """Writes DIR/hf and DIR/state. Returns the files that this rank wrote, durable."""
     with disk_room.leaving_nothing_behind(directory, home=home, named=CHECKPOINT):
-        if engine.rank == 0:  # The rest of an attempt that was never committed goes.
+        if engine.rank == 0:  # Removes what an uncommitted attempt left.
             weights.clear_directory(directory, home=home, named=CHECKPOINT)
         return _save(engine, source, directory=directory, record=record)
 
@@ -130,7 +130,7 @@ def _save(
     )
     disk_room.require_room(
         engine, directory, own_bytes
-    )  # Nobody writes before the directory is there.
+    )  # No rank writes before the directory exists.
     write_hf(
         engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form
     )
@@ -169,8 +169,8 @@ def writer_of(path: Path) -> int:
 
 def verify(engine: TrainingEngine, checkpoint: Checkpoint) -> None:
     """
-    Checks every file's hash before anything is read: DeepSpeed and torch load a flipped bit without
-    a word. Ranks share the files out, and all raise if one finds a bad file.
+    Checks every file's hash before anything is read: DeepSpeed and torch silently load a flipped
+    bit. Ranks divide the files among them, and all raise if one finds a bad file.
     """
     complaint = None
     try:
@@ -200,8 +200,8 @@ def read_record(directory: Path, expected: Numerics) -> StateRecord:
 
 def restore_rng(engine: TrainingEngine, directory: Path, *, world_size: int) -> None:
     """
-    This rank's random generators; a rank more than the `world_size` that saved begins with those of
-    an older one. (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)
+    Restores this rank's random generators; ranks beyond the `world_size` that saved use those of an
+    older rank. (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)
     """
     import torch
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import string
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
 )
 
-TINY_QWEN: dict[str, Any] = {
+Recipe = Mapping[str, Any]  # Fields of a configuration of transformers.
+
+TINY_QWEN: Recipe = {
     "hidden_size": 128,
     "intermediate_size": 256,
     "num_hidden_layers": 2,
@@ -38,7 +41,7 @@ TINY_QWEN: dict[str, Any] = {
     "max_position_embeddings": 512,
     "attention_dropout": 0.0,
 }
-RECIPES: dict[str, dict[str, Any]] = {
+RECIPES: dict[str, Recipe] = {
     "tiny_qwen": {**TINY_QWEN, "tie_word_embeddings": True},
     "tiny_qwen_untied": {**TINY_QWEN, "tie_word_embeddings": False},
 }
@@ -46,9 +49,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 def character_tokenizer() -> Any:
     """
-    One token per character: a byte-level BPE without merges. Byte-level, as transformers 5 opens
-    the tokenizer of every model of type qwen2 as Qwen2Tokenizer, whatever its tokenizer.json says,
-    and would drop spaces otherwise.
+    One token per character: a byte-level BPE without merges. Byte-level because transformers 5
+    opens the tokenizer of every model of type qwen2 as Qwen2Tokenizer, regardless of its
+    tokenizer.json, and would otherwise drop spaces.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -76,7 +79,7 @@ def character_tokenizer() -> Any:
 def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
     """
     Writes a model directory and returns the digest of its weights: float32, the same bits for the
-    same seed and package versions. An existing directory inside `home` is replaced whole.
+    same seed and package versions. Replaces an existing directory inside `home`.
     """
     import torch
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM

@@ -17,9 +17,9 @@ from holdfast_worker.operation import DiskFullError
 from holdfast_worker.removal import RemovalRefused, remove_tree
 from holdfast_worker.trainer.engine import TrainingEngine
 
-BESIDE_TENSORS_BYTES = 1 << 20  # Of one rank: random generators, headers, names, shapes.
+BESIDE_TENSORS_BYTES = 1 << 20  # Per rank: random generators, headers, names, shapes.
 FIX = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to a different disk (--home)"
-# torch writes through C++ streams, which do not keep the system's word: see `no_space` in
+# torch writes through C++ streams, which do not keep the system's error message: see `no_space` in
 # workers/causes.ts.
 FULL = re.compile(
     r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos"
@@ -28,8 +28,8 @@ FULL = re.compile(
 
 def weights_bytes(engine: TrainingEngine, source: Any, form: str = "merged") -> int:
     """
-    About what this rank writes of a Hugging Face directory, or with `form` adapter of a PEFT
-    directory: the tensors in memory, and the files beside them.
+    Approximate bytes that this rank writes of a Hugging Face directory, or of a PEFT directory if
+    `form` is adapter: the tensors in memory, and the other files.
     """
     if engine.rank != 0:
         return 0
@@ -39,13 +39,14 @@ def weights_bytes(engine: TrainingEngine, source: Any, form: str = "merged") -> 
 
 def module_bytes(module: Any) -> int:
     """
-    Bytes of a model's tensors, also of those that ZeRO 3 has cut up. A shared one counts once.
+    Bytes of a model's tensors, including those that ZeRO 3 has sharded. A shared tensor counts
+    once.
     """
     return _bytes((*module.parameters(), *module.buffers()))
 
 
 def trained_bytes(module: Any) -> int:
-    """Of those that training changes: all but what is frozen beside an adapter."""
+    """Bytes of the trained tensors: all except those frozen because of an adapter."""
     frozen = [parameter for parameter in module.parameters() if not parameter.requires_grad]
     return module_bytes(module) - _bytes(frozen)
 
@@ -58,9 +59,8 @@ def _bytes(tensors: Iterable[Any]) -> int:
 
 def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> None:
     """
-    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one,
-    does not fit. All go by rank 0's number of free bytes, for all must come to the same. Also the
-    barrier.
+    Raises DiskFullError on every rank if the bytes of all ranks together do not fit; `own_bytes`
+    are this rank's. All use rank 0's number of free bytes, so that they agree. Also a barrier.
     """
     parts = engine.gather((own_bytes, free_bytes(directory)))
     needed, free = sum(own for own, _ in parts), parts[0][1]
@@ -72,7 +72,7 @@ def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> Non
 
 
 def free_bytes(directory: Path) -> int:
-    """Of the file system that holds a directory, which need not be there yet."""
+    """Free bytes of the file system of a directory, which need not exist yet."""
     for place in (directory, *directory.parents):
         try:
             return shutil.disk_usage(place).free
@@ -86,8 +86,8 @@ def free_bytes(directory: Path) -> int:
 @contextmanager
 def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterator[None]:
     """
-    Where the disk is or runs full, what was written of `directory` is removed, and the error names
-    it. `home`, `named`: as of `remove_tree`; what may not be removed stays.
+    If the disk is or becomes full, removes what was written to `directory`, and the error names it.
+    `home`, `named`: as for `remove_tree`; what must not be removed stays.
     """
     try:
         yield
@@ -105,8 +105,8 @@ def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterato
 
 def _remove(directory: Path, *, home: str, named: str) -> None:
     """
-    The disk's error is what matters, whatever becomes of this. All ranks come here: one removes
-    what another has.
+    The disk's error matters more than this cleanup. All ranks do this, so one may remove what
+    another has written.
     """
     with suppress(OSError, RemovalRefused):
         remove_tree(directory, home=home, named=named)
@@ -114,8 +114,8 @@ def _remove(directory: Path, *, home: str, named: str) -> None:
 
 def _is_disk_full(error: BaseException | None) -> bool:
     """
-    Also if it came while an error of a full disk was handled: torch closes its file and fails at
-    that.
+    Also true if it was raised while an error of a full disk was handled: torch then fails to close
+    its file.
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 
 class NonFiniteError(BadDataError):
     """
-    Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing
-    them gives the same.
+    Too many consecutive steps were skipped because their loss or gradient norm was not finite.
+    Redoing them gives the same result.
     """
 
     code = "non_finite"
@@ -22,7 +23,7 @@ class NonFiniteError(BadDataError):
 
 
 class TrainingEngine(Protocol):
-    """All methods but `state_bytes` are collective: every rank calls them in the same order."""
+    """All methods except `state_bytes` are collective: every rank calls them in the same order."""
 
     spec: TrainerSpec
     rank: int
@@ -37,13 +38,13 @@ class TrainingEngine(Protocol):
         self, source: Any, *, optimizer: Optimizer, state: Path | None, world_size: int
     ) -> None:
         """
-        Takes the source's model, with fresh optimizer state or the one that `world_size` ranks
-        saved as `state`.
+        Opens the source's model, with fresh optimizer state or the state that `world_size` ranks
+        saved in `state`.
         """
 
     def change(self, optimizer: Optimizer) -> None:
         """
-        Steps from here on with these settings: a fork may train with settings different from its
+        Uses these settings for all later steps: a fork may train with settings different from its
         prefix's.
         """
 
@@ -53,20 +54,20 @@ class TrainingEngine(Protocol):
     def step(self, lr: float) -> float | None:
         """
         Clips, steps, clears. Returns the norm before clipping; None if it is not finite: then no
-        rank stepped, and weights and optimizer state have the bits that they had.
+        rank stepped, and weights and optimizer state are unchanged.
         """
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value, in rank order, on every rank. Also the barrier."""
 
-    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
+    def full_weights(self, names: list[str] | None = None) -> Tensors:
         """
-        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU,
-        in the trainer's dtype. Empty except on rank 0.
+        The module's tensors of these names; None: all that a model file contains. Complete, on the
+        CPU, in the trainer's dtype. Empty except on rank 0.
         """
 
     def state_bytes(self) -> int:
-        """About how many bytes `save_state` writes on this rank. Not collective."""
+        """Approximate bytes that `save_state` writes on this rank. Not collective."""
 
     def save_state(self, directory: Path) -> None:
         """
@@ -75,10 +76,21 @@ class TrainingEngine(Protocol):
         """
 
 
-def parameter_groups(model: Any, optimizer: Optimizer) -> list[dict[str, Any]]:
+ParameterGroup = dict[str, Any]  # Of a torch optimizer: `params` and its settings.
+
+
+class AdamwSettings(TypedDict):
+    """What all groups share."""
+
+    lr: float
+    betas: tuple[float, float]
+    eps: float
+
+
+def parameter_groups(model: Any, optimizer: Optimizer) -> list[ParameterGroup]:
     """
     AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups
-    are left out.
+    are omitted.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if optimizer["weight_decay"] == 0:
@@ -90,23 +102,23 @@ def parameter_groups(model: Any, optimizer: Optimizer) -> list[dict[str, Any]]:
     return [group for group in groups if group["params"]]
 
 
-def adamw_settings(optimizer: Optimizer) -> dict[str, Any]:
-    """AdamW's settings that all groups share."""
-    return {"lr": optimizer["lr"], "betas": tuple(optimizer["betas"]), "eps": optimizer["eps"]}
+def adamw_settings(optimizer: Optimizer) -> AdamwSettings:
+    first, second = optimizer["betas"]
+    return {"lr": optimizer["lr"], "betas": (first, second), "eps": optimizer["eps"]}
 
 
-def change_settings(groups: list[dict[str, Any]], optimizer: Optimizer) -> None:
+def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
     """
-    Other settings for an AdamW with state. Which parameters are decayed is part of that state's
-    layout.
+    Changes the settings of an AdamW with state. Which parameters are decayed is part of that
+    state's layout.
     """
     decays = any(group["weight_decay"] for group in groups)
     if decays != (optimizer["weight_decay"] != 0):
         raise BadDataError(
-            f"Cannot continue with optimizer.weight_decay {optimizer['weight_decay']} because the state was made "
+            f"Cannot continue with optimizer.weight_decay {optimizer['weight_decay']} because the state was created "
             f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
         )
     for group in groups:
-        group.update(adamw_settings(optimizer))
+        group.update(**adamw_settings(optimizer))
         if group["weight_decay"]:
             group["weight_decay"] = optimizer["weight_decay"]

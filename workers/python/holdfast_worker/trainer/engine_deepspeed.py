@@ -22,7 +22,10 @@ from holdfast_worker.trainer.engine import adamw_settings, change_settings, para
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
 from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
+from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
+
+DeepSpeedConfig = dict[str, Any]  # Its fields are DeepSpeed's.
 
 COLLECTIVE_TIMEOUT = timedelta(
     hours=2
@@ -43,16 +46,16 @@ def prepare_environment(context: Any, device: str) -> None:
     )
     os.environ["DS_ACCELERATOR"] = (
         "cpu" if device == "cpu" else "cuda"
-    )  # Else DeepSpeed would look for itself.
-    # Sums inside the switch come in no fixed order.
+    )  # Otherwise DeepSpeed would detect it itself.
+    # Sums inside the switch have no fixed order.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 
 def forget_zero_3() -> None:
     """
-    Two places of 0.19.8 that outlive an engine and hold its module for good, and by it the
-    optimizer's state: the stack of modules that run, and a cache on a class that is keyed by the
-    engine's parts.
+    Clears two places of 0.19.8 that outlive an engine and keep its module, and with it the
+    optimizer's state, in memory forever: the stack of running modules, and a cache on a class that
+    is keyed by the engine's parts.
     """
     from deepspeed.runtime.zero.parameter_offload import FWD_MODULE_STACK
     from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator
@@ -66,8 +69,8 @@ def forget_zero_3() -> None:
 
 class DeepSpeedEngine:
     """
-    One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, but on
-    stage 0.
+    One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, except
+    on stage 0.
     """
 
     def __init__(self, spec: TrainerSpec, *, context: Any, device: str) -> None:
@@ -85,7 +88,7 @@ class DeepSpeedEngine:
             deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "gloo" if device == "cpu" else "nccl"
         join_group(context, backend=backend, timeout=COLLECTIVE_TIMEOUT)
-        deepspeed.init_distributed(  # Takes up the group that is there.
+        deepspeed.init_distributed(  # Uses the existing group.
             dist_backend=backend,
             auto_mpi_discovery=False,
             timeout=COLLECTIVE_TIMEOUT,
@@ -106,7 +109,7 @@ class DeepSpeedEngine:
         # Without ZeRO every rank has all of the state: any number of ranks reads it.
         convert = state is not None and self.stage > 0 and world_size != self.world_size
 
-        self._forget()  # The old model goes before the new one comes.
+        self._forget()  # Frees the old model before opening the new one.
         module = open_trained(source, self.spec, device=self.device)
         self.adapts = source.adapter is not None
         self.names = saved_names(module)
@@ -140,7 +143,7 @@ class DeepSpeedEngine:
             undo_sharing(self.model.optimizer.optimizer, decays=decays)
         self.change(
             optimizer
-        )  # What is asked for now, not what was saved with the state, the clip too.
+        )  # The current settings, including the clip, instead of those saved with the state.
 
     def change(self, optimizer: Optimizer) -> None:
         change_settings(self.model.optimizer.param_groups, optimizer)
@@ -150,8 +153,8 @@ class DeepSpeedEngine:
 
     def _forget(self) -> None:
         """
-        Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside
-        the new one.
+        Frees the old model: its hooks and cycles would keep it and its optimizer's state in memory
+        next to the new one.
         """
         if self.model is not None:
             self.model.destroy()
@@ -159,7 +162,7 @@ class DeepSpeedEngine:
         self.model = self.module = None
         drop_garbage(self.device)
 
-    def _partition(self, module: Any, config: dict[str, Any]) -> None:
+    def _partition(self, module: Any, config: DeepSpeedConfig) -> None:
         """
         Parameter by parameter. DeepSpeed itself would first move the whole model to every rank's
         device.
@@ -172,11 +175,10 @@ class DeepSpeedEngine:
         for buffer in module.buffers():
             buffer.data = buffer.data.to(self.device)
 
-    def _config(self, parameters: int) -> dict[str, Any]:
+    def _config(self, parameters: int) -> DeepSpeedConfig:
         """
         Buckets on CPU are small: the default of 5e8 faults in 2 GB per reduction. No communication
-        overlaps with computation and nothing is reordered, so that the same batch gives the same
-        bits.
+        overlaps with computation and nothing is reordered, so the same batch gives the same bits.
         """
         bucket = (
             BUCKET_GPU
@@ -188,7 +190,7 @@ class DeepSpeedEngine:
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
-            # bfloat16 sums lose bits over many micro-batches; stage 0 has no other.
+            # bfloat16 sums lose bits over many micro-batches; stage 0 has no other type.
             "data_types": {
                 "grad_accum_dtype": "fp32"
                 if self.stage > 0 or self.spec.dtype == "float32"
@@ -210,9 +212,10 @@ class DeepSpeedEngine:
             "wall_clock_breakdown": False,
         }
 
-    def _offloaded(self) -> dict[str, Any]:
+    def _offloaded(self) -> DeepSpeedConfig:
         """
-        What is in host memory, pinned if there is a GPU to copy to. AdamW is torch's there too.
+        What is in host memory, pinned if there is a GPU to copy to. AdamW is torch's in that case,
+        too.
         """
         offload = self.spec.offload
         place = {"device": "cpu", "pin_memory": self.device != "cpu"}
@@ -223,7 +226,7 @@ class DeepSpeedEngine:
 
     def _undo_first_step(self) -> None:
         """
-        Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8,
+        Stage 0 in bfloat16 creates the optimizer's state by a step with zero gradients (0.19.8,
         fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its
         bias correction, one too high.
         """
@@ -242,14 +245,14 @@ class DeepSpeedEngine:
             group["lr"] = lr
         if self.stage == 0:
             return self._step_unsharded()
-        # Where the norm is not finite it steps on no rank and drops the gradients.
+        # If the norm is not finite, no rank steps and the gradients are dropped.
         self.model.step()
         return float(self.model.get_global_grad_norm()) if self.model.was_step_applied() else None
 
     def _step_unsharded(self) -> float | None:
         """
-        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision
-        (off by 1 %). Gradients are already averaged here.
+        Without ZeRO, DeepSpeed reports no norm in float32, and one of bfloat16 precision (off by 1
+        %) in bfloat16. Gradients are already averaged here.
         """
         parameters = [
             parameter for parameter in self.module.parameters() if parameter.grad is not None
@@ -272,18 +275,18 @@ class DeepSpeedEngine:
         dist.all_gather_object(values, value, group=self.objects)
         return values
 
-    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
+    def full_weights(self, names: list[str] | None = None) -> Tensors:
         names = names or self.names
         if self.stage < 3:
             tensors = self.module.state_dict()
             return {name: tensors[name].detach().cpu() for name in names} if self.rank == 0 else {}
         return self._gather_partitioned(names)
 
-    def _gather_partitioned(self, names: list[str]) -> dict[str, Any]:
-        """Parameter by parameter, so that at most one is whole on a device at a time."""
+    def _gather_partitioned(self, names: list[str]) -> Tensors:
+        """Parameter by parameter, so that at most one is gathered on a device at a time."""
         import deepspeed
 
-        found: dict[str, Any] = {}
+        found: dict[str, torch.Tensor] = {}
         tensors = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
         with self._checkpoint_event():
             for name in names:
@@ -304,8 +307,8 @@ class DeepSpeedEngine:
 
     def state_bytes(self) -> int:
         """
-        Float32 weights and two moments of each, cut among the ranks by ZeRO; and rank 0's copy of
-        the model. Too much before the first step, which makes the moments.
+        Float32 weights and two moments each, sharded over the ranks by ZeRO, and rank 0's copy of
+        the model. Too much before the first step, which creates the moments.
         """
         trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         parameters = sum(getattr(parameter, "ds_numel", parameter.numel()) for parameter in trained)
@@ -323,5 +326,5 @@ class DeepSpeedEngine:
         if self.rank == 0:
             for script in directory.glob(
                 "zero_to_*.py"
-            ):  # Not state: hf/ beside it has the whole weights already.
+            ):  # Not state: hf/ next to it already has the complete weights.
                 script.unlink()

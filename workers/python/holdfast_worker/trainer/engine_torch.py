@@ -16,6 +16,7 @@ from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
+from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 STATE_NAME = "torch_state.pt"
@@ -36,7 +37,7 @@ class TorchEngine:
         self._forget()
 
     def _forget(self) -> None:
-        """Lets go of the model and of all that the optimizer holds of it."""
+        """Frees the model and the optimizer's references to it."""
         self.model: Any = None
         self.module: Any = None
         self.optimizer: Any = None
@@ -46,7 +47,7 @@ class TorchEngine:
     def open(
         self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int = 1
     ) -> None:
-        self._forget()  # The old model goes before the new one comes.
+        self._forget()  # Frees the old model before opening the new one.
         drop_garbage(self.device)
         model = open_trained(source, self.spec, device=self.device).to(self.device)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -65,8 +66,8 @@ class TorchEngine:
         self.model = self.module = model
 
     def _load_state(self, directory: Path, optimizer: Optimizer) -> None:
-        # By way of the CPU: on the GPU the file's tensors would lie beside their copies, three
-        # times the weights.
+        # Through the CPU: on the GPU the file's tensors would be next to their copies, three times
+        # the weights.
         saved = torch.load(directory / STATE_NAME, map_location="cpu", weights_only=True)
         settings = [
             {key: value for key, value in group.items() if key != "params"}
@@ -74,7 +75,7 @@ class TorchEngine:
         ]
         self.optimizer.load_state_dict(saved["optimizer"])
         for group, wanted in zip(self.optimizer.param_groups, settings):
-            group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+            group.update(wanted)  # Not the saved ones: a fork may change them.
         with torch.no_grad():
             for master, value in zip(self.masters, saved["masters"] if self.mixed else ()):
                 master.copy_(value)
@@ -127,7 +128,7 @@ class TorchEngine:
     def gather(self, value: Any) -> list[Any]:
         return [value]
 
-    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
+    def full_weights(self, names: list[str] | None = None) -> Tensors:
         tensors = self.model.state_dict()
         return {name: tensors[name].detach().cpu() for name in names or saved_names(self.model)}
 

@@ -1,7 +1,7 @@
 """
-Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples
-of a prompt are one, the two sides of a preference are one. Packed, a family is its common beginning
-once and each row's rest behind it.
+Families: rows of a micro-batch that start with the same tokens, none of them trained. The samples
+of a prompt form a family, and so do the two sides of a preference. A packed family has its common
+beginning once, followed by each row's rest.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ Kernel = Callable[[Tensor, Tensor, Tensor, Any], Tensor]
 @dataclass(frozen=True)
 class Family:
     """
-    `rows`: places of its sequences, in order. `shared`: tokens that all begin with, computed once.
+    `rows`: indices of its sequences, in order. `shared`: number of tokens that all start with,
+    computed once.
     """
 
     rows: tuple[int, ...]
     shared: int
 
     def tokens(self, lengths: Sequence[int]) -> int:
-        """Of its packed rows. `lengths`: by place."""
+        """Number of tokens of its packed rows. `lengths`: by index."""
         return self.shared + sum(lengths[row] - self.shared for row in self.rows)
 
     def parts(self, lengths: Sequence[int], tokens_max: int) -> list[Family]:
-        """As few families as hold at most `tokens_max` tokens each, or one row."""
+        """The fewest families that have at most `tokens_max` tokens or one row each."""
         found = [Family(self.rows[:1], self.shared)]
         for row in self.rows[1:]:
             larger = Family((*found[-1].rows, row), self.shared)
@@ -79,9 +80,9 @@ def cut_packed(
     whole: bool = False,
 ) -> list[list[list[Family]]]:
     """
-    Micro-batches of every rank, as `cut` makes them of rows, each a list of families of at most
-    `tokens_max` tokens together. A family that is larger is parted, unless it must stay `whole`;
-    then it stands alone, as a longer row does.
+    Micro-batches of every rank, like `cut` for rows; each is a list of families of at most
+    `tokens_max` tokens together. A larger family is split, unless it must stay `whole`; then it is
+    alone, like a longer row.
     """
     total = sum(family.tokens(lengths) for family in families)
     limit = limit_of(total, tokens_max, world_size)
@@ -106,9 +107,9 @@ def cut_packed(
 
 class PackedFamilies:
     """
-    How packed families stand in one row and attend. B rows of at most T tokens, F families, L
-    packed tokens; `lengths`, `groups` and `shared` [B] are of the rows, neighbours of one group are
-    a family.
+    How packed families are arranged in one row and attend. B rows of at most T tokens, F families,
+    L packed tokens; `lengths`, `groups` and `shared` [B] describe the rows; neighbours of one group
+    are a family.
     """
 
     def __init__(
@@ -127,8 +128,8 @@ class PackedFamilies:
             first = row if is_first else first
             own = np.arange(0 if is_first else shared[row], length)
             places = np.concatenate([self.where[first, : own[0]], at + np.arange(len(own))])
-            # Behind a row's end stands its last token again: no token of the row sees it, and it is
-            # no other row's.
+            # After a row's end its last token is repeated: no token of the row sees it, and it
+            # belongs to no other row.
             self.where[row] = np.pad(places, (0, width - length), "edge")
             tokens.append(own)
             at += len(own)
@@ -175,7 +176,7 @@ class PackedFamilies:
         """
         [1, L, heads, size] from query, key and value [1, heads, L, size]: a row sees its family's
         beginning and itself. On a CPU all rows at once, under a mask. Elsewhere row by row without
-        one, as torch's flash attention takes none.
+        one, because torch's flash attention accepts no mask.
         """
         if parts[0].device.type != "cpu":
             return self.attend_in_turn(kernel, *parts, window=window)
@@ -200,7 +201,7 @@ class PackedFamilies:
         return both.index_select(0, self.answers)[None]
 
     def attend_in_turn(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
-        """As `attend`, with one call for each beginning and each rest."""
+        """Like `attend`, with one call for each beginning and each rest."""
         answers, at, head = [], 0, [part[:, :, :0] for part in parts]
 
         def here(length: int) -> list[Tensor]:
@@ -225,7 +226,7 @@ class PackedFamilies:
         return torch.cat(answers, dim=1)
 
     def _mask(self, window: int | None) -> Tensor:
-        """[B, 1, C, T] what a token of a rest sees of its row; made once for all layers."""
+        """[B, 1, C, T] what a token of a rest sees of its row; created once for all layers."""
         if window not in self.masks:
             back = self.positions_of_rest[:, :, None] - torch.arange(
                 self.row.shape[1], device=self.row.device
@@ -236,9 +237,7 @@ class PackedFamilies:
 
 
 def band(length: int, window: int | None, device: Any) -> Tensor | None:
-    """
-    [1, 1, T, T] what a sliding window lets a token see; None where it is all that comes before it.
-    """
+    """[1, 1, T, T] what a sliding window lets a token see; None if that is everything before it."""
     if window is None or length <= window:
         return None
     places = torch.arange(length, device=device)

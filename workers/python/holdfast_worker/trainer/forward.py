@@ -5,26 +5,23 @@ targets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from holdfast_worker.trainer.output_head import target_values, values_in_chunks
-from holdfast_worker.trainer.packing import packed_row
+from holdfast_worker.trainer.output_head import ModelInputs, target_values, values_in_chunks
+from holdfast_worker.trainer.packing import PackedRows, packed_row
 
 
-class Rows(Protocol):
-    """The part of a micro-batch that a forward reads."""
+class Rows(PackedRows, Protocol):
+    """
+    The part of a micro-batch that a forward reads; what packing adds is read only where rows are
+    packed.
+    """
 
-    tokens: Tensor  # [B, T] int64, right padded
     mask: Tensor  # [B, T] bool
-    lengths: Sequence[
-        int
-    ]  # [B] tokens without padding; this and the rest are read only where rows are packed
-    groups: Sequence[int]  # [B]
-    shared: Sequence[int]  # [B] tokens that a row's family begins with; left empty: none
 
 
 def policy_forward(
@@ -40,28 +37,30 @@ def policy_forward(
     `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature.
     Position t belongs to the target tokens[:, t]. More than `chunk_tokens` targets are computed
     chunk by chunk; null: never. `packed`: as one row of all sequences, each family's beginning
-    once; the answer is spread over the padded rows again.
+    once; the result is then spread over the padded rows.
     """
     inputs, targets, spread = (_packed if packed else _padded)(rows)
-    how = {"temperature": temperature, "entropy": "entropy" in need}
+    entropy = "entropy" in need
     if chunk_tokens is not None and targets.numel() > chunk_tokens:
-        values = values_in_chunks(model, inputs, targets, chunk=chunk_tokens, **how)
+        values = values_in_chunks(
+            model, inputs, targets, chunk=chunk_tokens, temperature=temperature, entropy=entropy
+        )
     else:
         logits = model(**inputs).logits  # [B, K, V]
-        values = [
-            value.view_as(targets)
-            for value in target_values(logits.flatten(0, 1), targets.flatten(), **how)
-        ]
+        flat = target_values(
+            logits.flatten(0, 1), targets.flatten(), temperature=temperature, entropy=entropy
+        )
+        values = [value.view_as(targets) for value in flat]
     return {name: spread(value) for name, value in zip(("logp", "entropy"), values)}
 
 
-Inputs = tuple[dict[str, Any], Tensor, Callable[[Tensor], Tensor]]
+Inputs = tuple[ModelInputs, Tensor, Callable[[Tensor], Tensor]]
 
 
 def _padded(rows: Rows) -> Inputs:
     """
-    The model's arguments, the targets [B, K] that it is asked about, and what puts values [B, K] at
-    their places in [B, T]. Columns in which no row is trained are 0 and cost no logits. There is no
+    The model's arguments, the targets [B, K], and a function that puts values [B, K] at their
+    places in [B, T]. Columns in which no row is trained are 0 and cost no logits. There is no
     attention mask: rows are padded on the right and the model is causal, so padding is never seen
     from a trained position.
     """
@@ -71,10 +70,10 @@ def _padded(rows: Rows) -> Inputs:
     places = trained.nonzero()[:, 0]  # [K] columns with a trained target
     if (
         places.numel() == 0
-    ):  # A filler: it still runs, as ZeRO-3 hangs where ranks run different forwards.
+    ):  # A filler: it still runs, because ZeRO-3 hangs if ranks run different forwards.
         places = torch.ones(1, dtype=torch.long, device=tokens.device)
     inputs = {"input_ids": tokens, "use_cache": False, "logits_to_keep": places - 1}
-    # Untrained positions of these columns hold whatever the model says there.
+    # Untrained positions of these columns contain arbitrary values.
     return (
         inputs,
         tokens[:, places],
@@ -84,12 +83,12 @@ def _padded(rows: Rows) -> Inputs:
 
 def _packed(rows: Rows) -> Inputs:
     """
-    As `_padded`, for one row: of its tokens only those before a trained one are asked, once for
-    each that follows.
+    Like `_padded`, for one row: logits are computed only for tokens before a trained one, once for
+    each trained token that follows.
     """
     row = packed_row(rows)
     trained = rows.mask.clone()
-    trained[:, 0] = False  # Nothing stands before it.
+    trained[:, 0] = False  # Nothing precedes it.
     places = trained.flatten().nonzero()[:, 0]  # [K] places in the flat rows
     if places.numel() == 0:
         places = torch.ones(1, dtype=torch.long, device=rows.tokens.device)

@@ -1,12 +1,12 @@
 """
-Models that say one number per position in place of a vocabulary: value models (`value`) and reward
-models (`score`).
+Models that output one number per position instead of a distribution over a vocabulary: value models
+(`value`) and reward models (`score`).
 
 Both are transformers' token classifier with one label: the backbone of a causal model and a linear
-head named `score`. A value model is saved as what it is, so `AutoModelForTokenClassification` opens
-it. A reward model has no bias, and its directory names the architecture's sequence classifier,
-whose tensors have the same names: with `AutoModelForSequenceClassification` its logit is that of
-the last token.
+head named `score`. A value model is saved as a token classifier, so
+`AutoModelForTokenClassification` opens it. A reward model has no bias, and its directory names the
+architecture's sequence classifier, whose tensors have the same names: with
+`AutoModelForSequenceClassification` its logit is that of the last token.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.weights import ModelConfig
 
 
 class ScalarHead(torch.nn.Linear):
     """
-    [B, T, H] -> [B, T, 1] float32, whatever the type of the weights: a value in bfloat16 would have
+    [B, T, H] -> [B, T, 1] float32, regardless of the weights' type: a value in bfloat16 would have
     8 bits.
     """
 
@@ -34,17 +35,16 @@ class ScalarHead(torch.nn.Linear):
 
 def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any:
     """
-    The model of a directory with a head. One that the directory does not have is zero: the same
-    bits on every rank and whenever it is opened again, and the first values say nothing instead of
-    something wrong.
+    Opens the model of a directory with a head. A head that the directory lacks is zero: the same
+    bits on every rank and at every load, and the first values are neutral instead of wrong.
     """
     from transformers import AutoModelForTokenClassification
 
     config.num_labels = 1
-    config.classifier_dropout = 0.0  # Where it is missing, transformers takes 0.1.
+    config.classifier_dropout = 0.0  # If it is missing, transformers uses 0.1.
     config.token_classification_bias = (
         head == "value"
-    )  # Of a reward it would cancel in every comparison.
+    )  # For a reward model it would cancel in every comparison.
     model, found = AutoModelForTokenClassification.from_pretrained(
         path, config=config, output_loading_info=True, **options
     )
@@ -67,7 +67,7 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     return model
 
 
-def config_with_head(config: dict[str, Any], head: str, *, model: Any) -> dict[str, Any]:
+def config_with_head(config: ModelConfig, head: str, *, model: Any) -> ModelConfig:
     """The config.json of a model with this head."""
     labels = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
     return {**config, **labels, "architectures": [_architecture(head, model)]}
@@ -84,10 +84,7 @@ def _architecture(head: str, model: Any) -> str:
 
 
 def numbers_after(model: Any, tokens: Tensor) -> Tensor:
-    """
-    [B, T] float32: what the head says after each token, having seen it. Rows are padded on the
-    right.
-    """
+    """[B, T] float32: the head's output after each token. Rows are padded on the right."""
     return model(input_ids=tokens, use_cache=False).logits[..., 0]
 
 
@@ -95,31 +92,32 @@ def value_forward(
     model: Any, rows: Any, *, need: set[str], temperature: float
 ) -> dict[str, Tensor]:
     """
-    `values` [B, T]: V of what stands before the target, as position t belongs to the target
-    tokens[:, t].
+    `values` [B, T]: V before the target, because position t belongs to the target tokens[:, t].
     """
     return {"values": values_before(numbers_after(model, rows.tokens))}
 
 
 def values_before(after: Tensor) -> Tensor:
-    """[B, T] -> [B, T]: before a token is after the previous one. Nothing precedes the first: 0."""
+    """
+    [B, T] -> [B, T]: the value before a token is the one after the previous token; 0 for the first.
+    """
     return functional.pad(after[:, :-1], (1, 0))
 
 
 def score_forward(
     model: Any, rows: Any, *, need: set[str], temperature: float
 ) -> dict[str, Tensor]:
-    """`score` [B]: what the head says after the last trained token."""
+    """`score` [B]: the head's output after the last trained token."""
     return {"score": at_last(numbers_after(model, rows.tokens), rows.mask)}
 
 
 def at_last(after: Tensor, mask: Tensor) -> Tensor:
     """
-    [B, T], [B, T] -> [B]: the number at the last place that the mask names, of the first if it
-    names none.
+    [B, T], [B, T] -> [B]: the number at the last position in the mask, or at the first position if
+    the mask is empty.
     """
     places = torch.arange(after.shape[1], device=after.device)
     last = (places * mask).argmax(-1, keepdim=True)
     return torch.where(places == last, after, 0.0).sum(
         -1
-    )  # Not `gather`: its gradient on CUDA adds in no fixed order.
+    )  # Not `gather`: its gradient on CUDA has no fixed order of additions.

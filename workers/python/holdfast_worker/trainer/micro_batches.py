@@ -1,4 +1,4 @@
-"""Padded tensors of a cut: what the loss interpreter is given."""
+"""Padded tensors of micro-batches: the input of the loss interpreter."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def micro_batch(
     shared: Sequence[int] = (),
 ) -> MicroBatch:
     """
-    One MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or
-    pair. `shared`: of each row, where rows of a group are computed as a family.
+    One MicroBatch. `rows`: indices into `sequences`; empty: a filler of one all-masked row, or
+    pair. `shared`: for each row, if rows of a group are computed as a family.
     """
     chosen = [sequences[place] for place in rows]
     filler = [-1, -1] if pairs else [-1]

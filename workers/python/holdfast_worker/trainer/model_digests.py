@@ -1,4 +1,4 @@
-"""Whether a model directory still holds the weights that a run recorded."""
+"""Whether a model directory still has the weights that a run recorded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHOWN = 12  # Hexadecimal digits of a digest in a message.
 
 class ModelDigests:
     """
-    Digests of model directories, each read once in a process: a start hashes its base model anyway,
-    and what is opened then was hashed a moment ago. A directory whose weight files have other
-    names, sizes, times or inodes is read again.
+    Digests of model directories, each read once per process: a start hashes its base model anyway,
+    and models opened then were hashed a moment ago. A directory is read again if names, sizes,
+    times or inodes of its weight files have changed.
     """
 
     def __init__(self) -> None:
@@ -25,8 +25,7 @@ class ModelDigests:
 
     def of(self, directory: str | Path, *, manifest: list[TensorEntry] | None = None) -> str:
         """
-        The digest of the weights. `manifest` receives their tensors, which are then read in any
-        case.
+        The digest of the weights. `manifest` receives their tensors; then they are always read.
         """
         seen = _seen(directory)
         known = self.known.get(str(directory))
@@ -40,8 +39,8 @@ class ModelDigests:
 
     def check(self, directory: str | Path, recorded: str | None, engine: Any) -> None:
         """
-        Raises BadDataError on every rank if the weights that rank 0 reads are not the recorded
-        ones. None: not known.
+        Raises BadDataError on every rank if the weights that rank 0 reads differ from the recorded
+        ones. None: unknown.
         """
         if recorded is None:
             return
@@ -50,15 +49,15 @@ class ModelDigests:
             raise BadDataError(error)
         if found != recorded:
             raise BadDataError(
-                f"Cannot open model '{directory}' because its weights are not those that the run "
+                f"Cannot open model '{directory}' because its weights differ from those that the run "
                 "recorded: their digest "
-                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: put the recorded weights "
-                "back, then resume (a model "
-                "that the run made itself is made again where its directory is moved away); or start a new run"
+                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: restore the recorded weights, "
+                "then resume (a model "
+                "that the run created is recreated if its directory is moved away); or start a new run"
             )
 
     def _read(self, directory: str | Path) -> tuple[str, str]:
-        """(digest, why there is none): the other ranks wait for either."""
+        """(digest, why there is none): the other ranks wait for one of them."""
         try:
             return self.of(directory), ""
         except BadDataError as error:

@@ -1,20 +1,22 @@
 """
-A model directory as the trainer opens it, and as it writes it again: same files, other weights.
+A model directory as the trainer opens it and writes it: the same files with different weights.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.weights import Tensors
 
 SHARD_BYTES_MAX = "5GB"
 COPIED_BYTES_MAX = (
     256 << 20
-)  # Of one file beside the weights; the largest tokenizers have about 35 MB.
+)  # Maximum size of a file that does not contain weights; the largest tokenizers have about 35 MB.
 WEIGHT_SUFFIXES = {
     ".safetensors",
     ".bin",
@@ -30,16 +32,16 @@ WEIGHT_SUFFIXES = {
 
 class ModelSource:
     """
-    Everything of a model directory but its weights, kept in memory so that a publication reads
-    nothing. `head`: what stands in place of the vocabulary (`heads.py`), whether the directory has
-    it or not; None: a language model.
+    Everything of a model directory except its weights, kept in memory so that a publication reads
+    nothing. `head`: what replaces the vocabulary (`heads.py`), whether or not the directory has it;
+    None: a language model.
     """
 
     def __init__(self, path: str | Path, *, head: str | None = None) -> None:
         self.path = Path(path)
         self.head = head
         self.config = weights.check_model_directory(self.path)
-        self.adapter: Any = None  # `adapter.Adapter`: what is trained in place of the weights.
+        self.adapter: Any = None  # `adapter.Adapter`: what is trained instead of the weights.
         self.files: dict[str, bytes] = {}
         for file in sorted(self.path.iterdir()):
             if file.is_file() and not _is_weights(file) and file.stat().st_size <= COPIED_BYTES_MAX:
@@ -48,7 +50,7 @@ class ModelSource:
 
     @property
     def tokenizer(self) -> Any:
-        """Loaded when first asked for: training on trajectories never needs one."""
+        """Loaded when first needed: training on trajectories never needs one."""
         if self._tokenizer is None:
             from transformers import AutoTokenizer
 
@@ -58,8 +60,8 @@ class ModelSource:
     def open_model(self, dtype: str, *, dropout: float = 0.0, **options: Any) -> Any:
         """
         The model with its weights in `dtype`, in training mode, every dropout as given. Every
-        parameter is copied once: those of a memory-mapped file stand at odd addresses, and where a
-        vector loop starts can change the last bit of a product. `options` go to transformers.
+        parameter is copied once: those of a memory-mapped file are at odd addresses, and the start
+        of a vector loop can change the last bit of a product. `options` go to transformers.
         """
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM
@@ -88,7 +90,7 @@ class ModelSource:
                 parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
         return model.train()
 
-    def write(self, directory: Path, *, model: Any, tensors: dict[str, Any], dtype: str) -> None:
+    def write(self, directory: Path, *, model: Any, tensors: Tensors, dtype: str) -> None:
         """
         Writes a plain Hugging Face directory. `tensors`: as `saved_names` names them, on the CPU.
         """
@@ -129,8 +131,8 @@ def _is_weights(file: Path) -> bool:
 
 def set_dropout(config: Any, probability: float) -> None:
     """
-    Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must
-    not depend on chance.
+    Sets every dropout of a model's configuration. 0 except in supervised training:
+    log-probabilities must not be random.
     """
     for part in (config, getattr(config, "text_config", None)):
         for name, value in list(vars(part).items()) if part is not None else []:
@@ -140,8 +142,8 @@ def set_dropout(config: Any, probability: float) -> None:
 
 def saved_names(model: Any) -> list[str]:
     """
-    The tensors of a model that a file holds: parameters, each shared one once under its first name
-    (no second copy of a tied output head), then the buffers that belong to the state.
+    The tensors of a model that a file contains: parameters, each shared one once under its first
+    name (no second copy of a tied output head), then the buffers that belong to the state.
     """
     unsaved = set(getattr(model, "_keys_to_ignore_on_save", None) or ())
     parameters = [name for name, _ in model.named_parameters()]
@@ -150,7 +152,7 @@ def saved_names(model: Any) -> list[str]:
     return [name for name in (*parameters, *buffers) if name not in unsaved]
 
 
-def to_file_names(model: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+def to_file_names(model: Any, tensors: Tensors) -> Tensors:
     """
     Undoes the renaming and fusing that transformers 5 does on load for some architectures
     (experts).
@@ -165,7 +167,14 @@ def to_file_names(model: Any, tensors: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def split_shards(tensors: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, Any] | None]:
+class ShardIndex(TypedDict):
+    """`weight_map`: the file of each tensor."""
+
+    metadata: Mapping[str, object]
+    weight_map: dict[str, str]
+
+
+def split_shards(tensors: Tensors) -> tuple[dict[str, list[str]], ShardIndex | None]:
     """File name -> tensor names, and the index if there are several files."""
     from huggingface_hub import split_torch_state_dict_into_shards
 

@@ -1,5 +1,5 @@
 """
-What can change the bits of an optimizer step, set once at boot and told to the engine, which
+What can change the bits of an optimizer step: set once at boot and reported to the engine, which
 records it.
 """
 
@@ -14,11 +14,11 @@ from holdfast_worker.wire_answers import Numerics, NumericsLora
 from holdfast_worker.wire_types import Lora, TrainerSpec
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
-ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only where adapters are trained.
+ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only if adapters are trained.
 
 
 def choose_device(wanted: str, rank: int) -> str:
-    """`cpu` or `cuda:N`. auto: a GPU where there is one."""
+    """`cpu` or `cuda:N`. auto: a GPU if there is one."""
     import torch
 
     if wanted not in ("auto", "cpu", "cuda"):
@@ -43,21 +43,21 @@ def choose_device(wanted: str, rank: int) -> str:
 
 
 def has_dropout(spec: TrainerSpec) -> bool:
-    """Whether training leaves anything to chance."""
+    """Whether training uses randomness."""
     return spec.dropout > 0 or (spec.lora is not None and spec.lora["dropout"] > 0)
 
 
 def step_seed(seed: int, *, number: int, rank: int) -> int:
     """
-    Of the dropout of one step on one rank: a redo of the step draws the same, and no two draw
-    alike.
+    The seed of the dropout of one step on one rank: a redo of the step draws the same mask, and no
+    two steps or ranks draw alike.
     """
     text = f"dropout {seed} {number} {rank}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
 def check_adapter(spec: TrainerSpec) -> None:
-    """Raises where adapters are asked for that this environment or this group cannot train."""
+    """Raises if the configured adapters cannot be trained in this environment or this group."""
     lora = spec.lora
     if lora is None:
         return
@@ -78,7 +78,7 @@ def check_adapter(spec: TrainerSpec) -> None:
 
 
 def prepare_environment(threads: int) -> None:
-    """Variables that must stand before torch starts its thread pools and CUDA its handles."""
+    """Variables that must be set before torch starts its thread pools and CUDA its handles."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     os.environ["MKL_NUM_THREADS"] = str(threads)
     os.environ["MKL_DYNAMIC"] = "FALSE"
@@ -90,7 +90,7 @@ def prepare_environment(threads: int) -> None:
 
 def make_deterministic(device: str, *, threads: int, seed: int) -> None:
     """
-    Fixed threads, deterministic kernels, fixed seeds. Where torch has no such kernel, the operation
+    Fixed threads, deterministic kernels, fixed seeds. If torch has no such kernel, the operation
     raises.
     """
     import numpy
@@ -104,7 +104,7 @@ def make_deterministic(device: str, *, threads: int, seed: int) -> None:
     if device != "cpu":
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = False
-        torch.backends.cuda.enable_mem_efficient_sdp(False)  # Its backward adds in no fixed order.
+        torch.backends.cuda.enable_mem_efficient_sdp(False)  # Its backward has no fixed order.
         torch.backends.cuda.matmul.allow_tf32 = False
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
@@ -128,7 +128,7 @@ def _installed(names: tuple[str, ...]) -> dict[str, str]:
 
 def device_kind(device: str) -> str:
     """
-    The device as far as it decides which kernels run: `cpu` with its vector width, or the GPU's
+    The part of the device that decides which kernels run: `cpu` with its vector width, or the GPU's
     name.
     """
     import torch

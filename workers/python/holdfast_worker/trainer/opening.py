@@ -1,7 +1,10 @@
-"""The model that an engine trains, as its spec says: adapters, dropout, gradient checkpointing."""
+"""
+The model that an engine trains, according to its spec: adapters, dropout, gradient checkpointing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast_worker.trainer.model_source import ModelSource
@@ -9,9 +12,12 @@ from holdfast_worker.wire_types import TrainerSpec
 
 
 def open_trained(source: ModelSource, spec: TrainerSpec, *, device: str) -> Any:
-    """The same on every rank. On the CPU, but for weights of 4 bits, which are made on `device`."""
+    """
+    The same on every rank. On the CPU, except for 4-bit weights, which are created on `device`.
+    """
     adapter = source.adapter
-    options = quantized(spec.dtype, device) if adapter is not None and adapter.quantize else {}
+    quantizes = adapter is not None and adapter.quantize
+    options: Mapping[str, Any] = quantized(spec.dtype, device) if quantizes else {}
     model = source.open_model(spec.dtype, dropout=spec.dropout, **options)
     if adapter is not None:
         model = adapter.add_to(model, spec.dtype)
@@ -20,10 +26,10 @@ def open_trained(source: ModelSource, spec: TrainerSpec, *, device: str) -> Any:
     return model
 
 
-def quantized(dtype: str, device: str) -> dict[str, Any]:
+def quantized(dtype: str, device: str) -> Mapping[str, Any]:
     """
-    transformers' arguments for weights of 4 bits, as QLoRA has them: normal floats, scales
-    quantized once more.
+    transformers' arguments for weights of 4 bits, as in QLoRA: normal floats, with scales that are
+    quantized again.
     """
     import torch
     from transformers import BitsAndBytesConfig

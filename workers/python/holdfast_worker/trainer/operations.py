@@ -1,13 +1,13 @@
-"""Training and scoring of one rank, over any engine: read, cut, run, answer."""
+"""Training and scoring of one rank, on any engine: read, split, run, answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import msgpack
 import torch
@@ -27,17 +27,31 @@ from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
 from holdfast_worker.trainer.skipped_step import place_of, skipped_at
 from holdfast_worker.wire_answers import EvaluatedBatch, StepRecord
-from holdfast_worker.wire_types import ArtifactRef, TrainerEvaluate, TrainerScore, TrainerTrain
+from holdfast_worker.wire_types import (
+    ArtifactRef,
+    Batch,
+    TrainerEvaluate,
+    TrainerScore,
+    TrainerTrain,
+)
 
 Cut = TrainerTrain | TrainerEvaluate | TrainerScore
 
 
 class Counted(TypedDict):
-    """What a step held, in all its ranks."""
+    """The content of a step, over all ranks."""
 
     n_tokens: float
     n_sequences: float
     micro_batches: int
+
+
+class How(TypedDict):
+    """What the forward receives besides; of the temperature alone where there is no vocabulary."""
+
+    temperature: float
+    chunk_tokens: NotRequired[int | None]
+    packed: NotRequired[bool]
 
 
 @dataclass
@@ -48,20 +62,19 @@ class Work:
     sequences: list[SequenceData]
     updates: list[Update]
     columns: set[str]
-    temperature: float
     coef: dict[str, float]
     tokens_max: int
-    pairs: bool  # Sequences stand in pairs, which are never parted.
+    pairs: bool  # Sequences form pairs, which are never split.
     packed: bool
-    how: dict[str, Any]  # What the forward receives besides.
+    how: How
     clip: Mapping[str, Any] | None = (
-        None  # Where the policy's distance from the one that sampled is measured.
+        None  # Whether the distance of the policy from the sampling policy is measured.
     )
 
 
 class TrainingOperations:
     """
-    What needs torch. `head`: what the model ends in, None: a vocabulary. `models`: what is known of
+    What needs torch. `head`: the model's head; None: a vocabulary. `models`: known digests of
     directories.
     """
 
@@ -70,18 +83,18 @@ class TrainingOperations:
     ) -> None:
         self.engine = engine
         self.head = head
-        self.forward = FORWARDS[head]
+        self.forward: Callable[..., dict[str, torch.Tensor]] = FORWARDS[head]
         self.programs: dict[tuple[str, bool], Program] = {}
         self.references = References(engine, models)
         self.has_dropout = numerics.has_dropout(engine.spec)
-        self.cut: Pieces | None = None  # The micro-batches that run now, or ran last.
+        self.cut: Pieces | None = None  # The micro-batches that are running or ran last.
 
     def prepare(
         self, args: TrainerTrain | TrainerEvaluate, io: OperationIO, source: ModelSource
     ) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
         batch, sequences = self._read(args.batch, io, source)
-        # Without old_logp, one step of the version that sampled reads logp.detach() in its place.
+        # Without old_logp, a single step of the version that sampled reads logp.detach() instead.
         is_current = len(batch["updates"]) == 1 and "old_logp" not in batch.get("columns", {})
         program = self._program(args.loss, io, is_current)
         updates = updates_of(batch, sequences)
@@ -98,38 +111,39 @@ class TrainingOperations:
             sequences,
             updates,
             columns,
-            temperature=batch["temperature"],
             coef=batch["coef"],
             tokens_max=args.micro_batch_tokens_max,
             pairs=batch["kind"] == "preference",
             packed=packed,
-            how=self._how(args),
+            how=self._how(args, batch),
             clip=clip,
         )
 
     def _packs(self, args: Cut) -> bool:
-        """Whether rows are packed: a model without a vocabulary sees them as they are."""
+        """Whether rows are packed: a model without a vocabulary sees padded rows."""
         return args.packing and self.head is None
 
-    def _how(self, args: Cut) -> dict[str, Any]:
-        """
-        What the forward receives of how rows meet the model: as the step was recorded, or as it is
-        configured.
-        """
+    def _how(self, args: Cut, batch: Batch) -> How:
+        """How the forward feeds rows to the model: as recorded with the step, or as configured."""
+        temperature = batch["temperature"]
         if self.head is not None:
-            return {}
-        return {"chunk_tokens": args.logits_chunk_tokens, "packed": self._packs(args)}
+            return {"temperature": temperature}
+        return {
+            "temperature": temperature,
+            "chunk_tokens": args.logits_chunk_tokens,
+            "packed": self._packs(args),
+        }
 
     def _read(
         self, ref: ArtifactRef, io: OperationIO, source: ModelSource
-    ) -> tuple[dict[str, Any], list[SequenceData]]:
-        batch = json.loads(io.read_artifact(ref))
+    ) -> tuple[Batch, list[SequenceData]]:
+        batch: Batch = json.loads(io.read_artifact(ref))
         tokenizer = None if batch["kind"] == "trajectories" else source.tokenizer
         return batch, read_sequences(batch, io.read_artifact, tokenizer)
 
     def _pack(self, model: Any) -> None:
         """
-        Packed attention for a model, after the proof that it keeps sequences apart. Once for each.
+        Packed attention for a model, after proving that it separates sequences. Once per model.
         """
         module = self.engine.module if model is self.engine.model else model
         if getattr(module, "packs_rows", False):
@@ -141,8 +155,8 @@ class TrainingOperations:
         module.packs_rows = True
 
     @contextmanager
-    def _without_dropout(self) -> Iterator[None]:
-        """Readers of the model want no randomness in it."""
+    def _without_dropout(self) -> Generator[None]:
+        """Scoring must not be random."""
         if not self.has_dropout:
             yield
             return
@@ -164,8 +178,8 @@ class TrainingOperations:
         self, work: Work, update: Update, *, lr: float, number: int, io: OperationIO
     ) -> StepRecord:
         """
-        One optimizer step: its StepRecord. With `skipped` in it no rank stepped, and all is as it
-        was before. `number`: of the step, for what it leaves to chance.
+        One optimizer step: its StepRecord. If it has `skipped`, no rank stepped, and nothing has
+        changed. `number`: the step's number, for its randomness.
         """
         if self.has_dropout:
             torch.manual_seed(
@@ -175,13 +189,13 @@ class TrainingOperations:
         def backward(loss: torch.Tensor, boundary: bool) -> None:
             io.happened(
                 "micro_batch"
-            )  # In the middle of a step: gradients are half gathered, and the others wait.
+            )  # In the middle of a step: gradients are half gathered, and the other ranks wait.
             self.engine.backward(loss, boundary)
 
         outcome, counted = self._run(work, update, backward, io)
         grad_norm = self.engine.step(
             lr
-        )  # None where the loss is not finite: its gradients are not either.
+        )  # None if the loss is not finite, because its gradients are not finite either.
         loss = outcome.loss if outcome.finite else None
         record: StepRecord = {
             "loss": loss,
@@ -197,7 +211,7 @@ class TrainingOperations:
 
     @torch.no_grad()
     def evaluate(self, work: Work, io: OperationIO) -> EvaluatedBatch:
-        """The loss of a batch and its metrics, as of one step that is not taken."""
+        """The loss of a batch and its metrics, as for one step that is not taken."""
         whole = Update(list(range(len(work.sequences))))
         with self._without_dropout():
             outcome, counted = self._run(work, whole, lambda loss, boundary: None, io)
@@ -215,7 +229,7 @@ class TrainingOperations:
         backward: Callable[[torch.Tensor, bool], None],
         io: OperationIO,
     ) -> tuple[StepOutcome, Counted]:
-        """The step's outcome, and what was counted of it."""
+        """The step's outcome and its counts."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
         self.cut = pieces = Pieces.of(
@@ -239,12 +253,11 @@ class TrainingOperations:
             done += 1
             io.progress("micro_batch", done, len(mine))
 
-        # Only the first step still has the parameters that old_logp was computed with, and only
-        # where nothing is stale.
+        # Only the first step still has the parameters that old_logp was computed with, and only if
+        # nothing is stale.
         current = update is work.updates[0] and not any(
             one.sequence_columns.get("staleness") for one in sequences
         )
-        how = {"temperature": work.temperature, **work.how}
         cut_of = partial(
             micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs
         )
@@ -252,7 +265,7 @@ class TrainingOperations:
             work.program,
             [cut_of(piece.rows, shared=piece.shared) for piece in mine],
             counts=counts,
-            forward=lambda rows, need: self.forward(engine.model, rows, need=need, **how),
+            forward=lambda rows, need: self.forward(engine.model, rows, need=need, **work.how),
             backward=counted_backward,
             gather=engine.gather,
             world_size=engine.world_size,
@@ -272,7 +285,7 @@ class TrainingOperations:
         """
         Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank.
         """
-        # Not later: a rank that left would let the others wait in the next gather.
+        # Not later: if a rank left, the others would wait in the next gather.
         io.check_cancelled()
         batch, sequences = self._read(args.batch, io, source)
         packed = self._packs(args)
@@ -283,9 +296,7 @@ class TrainingOperations:
             packed=packed,
         )
         mine = pieces.ranks[self.engine.rank]
-        forward = partial(
-            self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args)
-        )
+        forward = partial(self.forward, need={"logp"}, **self._how(args, batch))
         found: dict[str, bytes] = {}
         for columns in passes(args.columns, self.head):
             with self._scorer(columns, args, dtype) as model, self._without_dropout():

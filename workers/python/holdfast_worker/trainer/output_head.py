@@ -4,14 +4,14 @@ chunk.
 
 Chunk by chunk, no tensor of tokens x vocabulary lives longer than its chunk: the output head runs
 inside one autograd function that keeps hidden states only and computes each chunk's logits again in
-the backward. It takes the place of the head's `forward` during the model's own call, so that the
-head is still called once by every rank: ZeRO-3 gathers and frees its weights as ever, however many
-chunks each rank has.
+the backward. It replaces the head's `forward` during the model's own call, so every rank still
+calls the head once: ZeRO-3 gathers and frees its weights as usual, regardless of each rank's number
+of chunks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +21,13 @@ from torch.nn import functional
 
 from holdfast_worker.operation import BadDataError
 
+ModelInputs = Mapping[str, object]  # Its arguments by name: token ids [B, T], and how they meet.
+
 
 def target_values(
     logits: Tensor, targets: Tensor, *, temperature: float, entropy: bool
 ) -> tuple[Tensor, ...]:
-    """`logp` and, if asked for, `entropy` of targets [N] under logits [N, V], in float32."""
+    """`logp` and, if requested, `entropy` of targets [N] under logits [N, V], in float32."""
     logits = logits.float()
     if temperature != 1.0:
         logits = logits / temperature
@@ -37,7 +39,13 @@ def target_values(
 
 
 def values_in_chunks(
-    model: Any, inputs: dict[str, Any], targets: Tensor, *, chunk: int, **how: Any
+    model: Any,
+    inputs: ModelInputs,
+    targets: Tensor,
+    *,
+    chunk: int,
+    temperature: float,
+    entropy: bool,
 ) -> list[Tensor]:
     """
     `target_values` of targets [B, K], each [B, K], with at most `chunk` tokens of logits at a time.
@@ -46,7 +54,8 @@ def values_in_chunks(
 
     def forward(own: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
         def piece(states: Tensor, wanted: Tensor) -> Tensor:
-            return torch.stack(target_values(own(states), wanted, **how), dim=-1)
+            values = target_values(own(states), wanted, temperature=temperature, entropy=entropy)
+            return torch.stack(values, dim=-1)
 
         parameters = tuple(model.get_output_embeddings().parameters())
         values = _InChunks.apply(piece, chunk, hidden.flatten(0, 1), targets.flatten(), *parameters)
@@ -68,7 +77,7 @@ def values_in_chunks(
 @contextmanager
 def replaced_head(
     model: Any, forward: Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
-) -> Iterator[None]:
+) -> Generator[None]:
     """
     While it lasts, the output head of `model` answers `forward(its own forward, hidden states)`.
     """
@@ -85,7 +94,7 @@ def replaced_head(
 
 
 def _equal(left: Tensor, right: Tensor) -> bool:
-    """Also where both are not a number."""
+    """Also true if both are not a number."""
     same = left.shape == right.shape and left.dtype == right.dtype
     return same and bool(((left == right) | (left.isnan() & right.isnan())).all())
 

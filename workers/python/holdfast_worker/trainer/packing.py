@@ -1,7 +1,7 @@
 """
-Packed rows: sequences one after the other in one row, without padding. Positions start again with
-each, and attention runs over each by itself, so that no token sees another sequence. What the rows
-of a group begin with stands there once (`families.py`).
+Packed rows: sequences one after the other in one row, without padding. Positions restart with each
+sequence, and attention covers each separately, so no token sees another sequence. The common
+beginning of a group's rows appears once (`families.py`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from torch import Tensor
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.families import Kernel, PackedFamilies, band
+from holdfast_worker.trainer.output_head import ModelInputs
 
 ATTENTION = "holdfast_packed"  # Its name in transformers' table of attention functions.
 PROBE_LENGTHS = (5, 9)
 PROBE_SHARED = 3
-# How far a sequence's logits may be off beside another one, in the type's own precision: products
-# are cut differently.
+# How much a sequence's logits may differ next to another one, in the type's precision, because
+# products are split differently.
 PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 
 
@@ -55,19 +56,31 @@ def attention(
 
 class PackedRows(Protocol):
     """
-    The part of a micro-batch that packing reads. `shared` left empty: rows have nothing in common.
+    The part of a micro-batch that packing reads. If `shared` is empty, rows have nothing in common.
     """
 
     tokens: Tensor  # [B, T] int64, right padded
-    lengths: Sequence[int]  # [B] tokens without padding
-    groups: Sequence[int]  # [B]
-    shared: Sequence[int]  # [B] tokens that a row's family begins with
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """[B] tokens without padding."""
+        ...
+
+    @property
+    def groups(self) -> Sequence[int]:
+        """[B]"""
+        ...
+
+    @property
+    def shared(self) -> Sequence[int]:
+        """[B] tokens that a row's family starts with; empty: none."""
+        ...
 
 
 class OneByOne:
     """
-    Sequences that have nothing in common: attention costs that of each, and no mask of row x row
-    tokens is made.
+    Sequences that have nothing in common: attention costs as much as for separate sequences, and no
+    mask of row x row tokens is created.
     """
 
     def __init__(self, lengths: Sequence[int]) -> None:
@@ -81,7 +94,7 @@ class OneByOne:
 
 
 def use_packed_attention(model: Any) -> None:
-    """Makes `model` attend by `attention`. Rows that are not packed are computed as before."""
+    """Makes `model` use `attention`. Rows that are not packed are computed as before."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(ATTENTION, attention)
@@ -92,9 +105,9 @@ def use_packed_attention(model: Any) -> None:
 class PackedRow:
     """The model's arguments, and where packed tokens come from: L of B rows of at most T."""
 
-    inputs: dict[str, Any]
+    inputs: ModelInputs
     kept: Tensor  # [L] place of each in the flat rows
-    where: Tensor  # [B, T] place of each token in the packed row; of padding any of its row
+    where: Tensor  # [B, T] place of each token in the packed row; for padding, any place of its row
 
 
 def packed_row(rows: PackedRows) -> PackedRow:
@@ -120,9 +133,9 @@ class _Rows:
 @torch.no_grad()
 def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
     """
-    Raises where packing would be silently wrong: a sequence's logits are as they are alone, and
-    stay to the bit when the other sequence changes, be it of its family or not. Every rank runs the
-    same forwards.
+    Raises if packing would be silently wrong: a sequence's logits must equal those it has alone,
+    and stay bit-identical when the other sequence changes, whether or not that belongs to its
+    family. Every rank runs the same forwards.
     """
     first, second = PROBE_LENGTHS
     tokens = (torch.arange(3 * second, device=device) * 7919 + 11) % vocabulary
@@ -138,7 +151,7 @@ def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
             _check(found, expected, PROBE_TOLERANCE[next(model.parameters()).dtype])
     except TypeError as error:
         raise BadDataError(
-            f"Cannot pack sequences because this model does not take packed rows: {error}. Set trainer.packing: false"
+            f"Cannot pack sequences because this model does not accept packed rows: {error}. Set trainer.packing: false"
         ) from error
 
 
@@ -146,13 +159,13 @@ def _check(found: list[Tensor], expected: Tensor, tolerance: float) -> None:
     off = float((found[0] - expected).abs().max())
     if not torch.equal(*found) or not off <= tolerance * max(1.0, float(expected.abs().max())):
         raise BadDataError(
-            "Cannot pack sequences as in this model a token sees the sequence before its own: logits are off by up to "
-            f"{off:.3g} beside another sequence. Set trainer.packing: false"
+            "Cannot pack sequences because in this model a token sees the sequence before its own: "
+            f"logits differ by up to {off:.3g} next to another sequence. Set trainer.packing: false"
         )
 
 
 def _logits_beside(model: Any, neighbour: Tensor, tokens: Tensor, shared: int) -> Tensor:
-    """[T, V] of `tokens` behind a neighbour that begins with the same `shared` tokens."""
+    """[T, V] of `tokens` after a neighbour that starts with the same `shared` tokens."""
     rows = torch.nn.utils.rnn.pad_sequence([neighbour, tokens], batch_first=True)
     groups = [0, 0] if shared else [0, 1]
     row = packed_row(_Rows(rows, [len(neighbour), len(tokens)], groups, [shared] * 2))

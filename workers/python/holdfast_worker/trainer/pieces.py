@@ -1,4 +1,4 @@
-"""The micro-batches of a step by rank: places of sequences, before there are tensors."""
+"""The micro-batches of a step by rank, as indices of sequences, before there are tensors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast_worker.trainer.families import Family, cut_packed, families_of
 @dataclass(frozen=True)
 class Piece:
     """
-    A micro-batch. `rows`: places of sequences; `shared`: of each, tokens that its family begins
-    with, if packed.
+    A micro-batch. `rows`: indices of sequences; `shared`: for each, the number of tokens that its
+    family starts with, if packed.
     """
 
     rows: list[int]
@@ -22,7 +22,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Those of every rank, equally many on each. Tokens with padding."""
+    """The micro-batches of every rank, the same number on each. Tokens include padding."""
 
     ranks: list[list[Piece]]
     longest_tokens: int  # Of one sequence.

@@ -1,4 +1,4 @@
-"""The model that a KL is taken to: frozen, and never trained."""
+"""The reference model of a KL: frozen, never trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast_worker.trainer.model_source import ModelSource
 
 
 class References:
-    """One reference model, opened when it is first asked for; another path takes its place."""
+    """One reference model, opened when first requested; a different path replaces it."""
 
     def __init__(self, engine: TrainingEngine, models: ModelDigests) -> None:
         self.engine = engine
@@ -31,15 +31,15 @@ class References:
     ) -> Iterator[Any]:
         """
         The reference on the device; with `offload` it goes back to the CPU afterwards, which
-        changes no bit. Without a path, or at the path of an adapter's base, it is the model itself,
-        its adapter switched off. `digest`: of the weights, as recorded.
+        changes no bit. Without a path, or at the path of an adapter's base, it is the model itself
+        with its adapter switched off. `digest`: the recorded digest of the weights.
         """
         if path is None or self._is_base(path):
             with self._without_adapter() as model:
                 yield model
             return
         if path != self.path:
-            self.path, self.model = None, None  # The old one goes before the new one comes.
+            self.path, self.model = None, None  # Frees the old one before opening the new one.
             drop_garbage(self.engine.device)
             self.models.check(path, digest, self.engine)
             self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
@@ -56,7 +56,7 @@ class References:
             self.model.to(self.engine.device)
         except (
             torch.OutOfMemoryError
-        ) as error:  # Not of a micro-batch: smaller ones would not help.
+        ) as error:  # Not caused by a micro-batch: smaller ones would not help.
             self.model.to("cpu")
             drop_garbage(self.engine.device)
             fix = (
@@ -72,8 +72,8 @@ class References:
 
     def _is_base(self, path: str) -> bool:
         """
-        Whether it is the model that an adapter is trained beside: it is in memory, no second copy
-        is needed.
+        Whether it is the base model of the trained adapter: that is already in memory, so no second
+        copy is needed.
         """
         base = getattr(self.engine.module, "base_path", None)
         return base is not None and Path(path).resolve() == Path(base)

@@ -1,18 +1,18 @@
 """
-Tokens of rows before anything is generated from them: what is too long is found at the start, not
-in round 300.
+Tokens of rows before anything is generated from them: rows that are too long are found at the
+start, not in round 300.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
 from holdfast_worker.operation import BadDataError, OperationIO
-from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised
+from holdfast_worker.prompts import Prompt, encode_prompt, encode_rows, encode_supervised
 from holdfast_worker.wire_answers import TrainerMeasureRowsAnswer
 from holdfast_worker.wire_types import Row, TrainerMeasureRows
 
@@ -21,7 +21,7 @@ PROGRESS_ROWS = 1000
 
 class RowLengths:
     """
-    Measures, and keeps what it measured: an evaluation inside a loop asks for the same rows each
+    Measures rows and remembers the results: an evaluation inside a loop requests the same rows each
     time.
     """
 
@@ -29,9 +29,7 @@ class RowLengths:
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
     def measure(self, args: TrainerMeasureRows, io: OperationIO) -> TrainerMeasureRowsAnswer:
-        """
-        Blob 0: int32 [N, 2], tokens of the prompt and of the longest sequence that the row makes.
-        """
+        """Blob 0: int32 [N, 2], tokens of the prompt and of the row's longest sequence."""
         model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
@@ -57,18 +55,25 @@ def _lengths(
     return lengths
 
 
+class Measured(TypedDict):
+    """A row that is measured with its completion, or with both sides."""
+
+    completion: Prompt
+    rejected: Prompt
+
+
 def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, int]:
     use, chat = args.use, args.chat
     prompt = len(encode_prompt(tokenizer, row["prompt"], chat)[1])
     if use == "prompt":
         return prompt, prompt
-    held = cast("dict[str, Any]", row)  # The engine sends rows that have what is to be measured.
+    held = cast("Measured", row)  # The engine sends rows that have what is to be measured.
     encoded = (
         encode_rows(tokenizer, row["prompt"], held["completion"], chat)
         if use == "completion"
         else [
-            encode_supervised(tokenizer, row["prompt"], held[side], chat)
-            for side in ("completion", "rejected")
+            encode_supervised(tokenizer, row["prompt"], side, chat)
+            for side in (held["completion"], held["rejected"])
         ]
     )
     return prompt, max(len(tokens) for tokens, _ in encoded)
@@ -81,7 +86,7 @@ def _tokenizer(model_path: str) -> Any:
 
 
 def _positions(model_path: str) -> int | None:
-    """Positions that the model was made for; None: its configuration names no number."""
+    """The model's number of positions; None: its configuration has none."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(Path(model_path), local_files_only=True)

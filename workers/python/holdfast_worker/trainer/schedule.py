@@ -11,7 +11,7 @@ from holdfast_worker.wire_types import Schedule
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Raises ValueError where a schedule lacks what its name needs."""
+    """Raises ValueError if a schedule lacks what its name requires."""
     name, total, warmup = schedule["name"], schedule["total_steps"], schedule["warmup_steps"]
     if name not in ("constant", "linear", "cosine"):
         raise ValueError(

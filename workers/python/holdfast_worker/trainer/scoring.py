@@ -1,4 +1,4 @@
-"""What a model says of tokens that are given: the columns that credit and losses read."""
+"""A model's scores of given tokens: the columns that credit and losses read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast_worker.trainer.heads import (
 
 # How a model that is trained is run, by its head.
 FORWARDS = {None: policy_forward, "value": value_forward, "score": score_forward}
-# What can be asked of a model with this head. `ref_logp` is the reference's `old_logp`.
+# What a model with this head can compute. `ref_logp` is the reference's `old_logp`.
 COLUMNS = {None: ("old_logp", "ref_logp"), "value": ("values", "bootstrap"), "score": ("score",)}
 
 

@@ -1,4 +1,7 @@
-"""Steps that no rank took, as their loss or gradient norm was not finite: what is said of them."""
+"""
+Steps that no rank took because their loss or gradient norm was not finite, and how they are
+reported.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from holdfast_worker.trainer.engine import NonFiniteError
 from holdfast_worker.wire_answers import SkippedStep
 
 if TYPE_CHECKING:
-    from holdfast_worker.loss import Culprit  # Its room imports torch, which waits for `boot`.
+    from holdfast_worker.loss import Culprit  # Imports torch, which must wait for `boot`.
 
 WHAT = {
     "loss": "the loss is not finite: first at",
@@ -34,8 +37,8 @@ def place_of(skipped: SkippedStep) -> str:
 
 
 def too_many(count: int, skipped: SkippedStep) -> NonFiniteError:
-    """The error that ends a run of skipped steps, `skipped` of the last one."""
+    """The error after too many consecutive skipped steps; `skipped` is that of the last one."""
     return NonFiniteError(
         f"Cannot step because {WHAT[skipped['cause']]} {place_of(skipped)} of the step. "
-        f"{count} step(s) in a row were skipped, which is trainer.non_finite_max"
+        f"{count} consecutive step(s) were skipped, the maximum of trainer.non_finite_max"
     )

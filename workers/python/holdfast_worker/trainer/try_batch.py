@@ -15,38 +15,65 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast_worker.algorithm import Algorithm, AlgorithmError, PythonProgram, program_of
-from holdfast_worker.algorithm.credit import assign, read_round
+from holdfast_worker.algorithm.credit import Assigned, assign, read_round
 from holdfast_worker.loss import MicroBatch, StepOutcome, count_step, run_step
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
+from holdfast_worker.trainer.trial_report import Told, show
+from holdfast_worker.wire_types import ArtifactRef, TrajectoryBatch
 
-ROWS_MAX = 32
-COLUMNS = ("sequence", "draw", "reward", "advantage", "tokens", "stop", "loss", "gradient")
-# What stands for a column that the batch has not: its run read it not.
+# What replaces a column that the batch lacks because its run did not read it.
 STANDS_IN = {"old_logp": "behaviour_logp", "ref_logp": "behaviour_logp"}
+
+
+class TriedRound(TypedDict):
+    """Of a round as credit saw it, what is shown. [N] each."""
+
+    reward: list[float]
+    stop: list[str]
+
+
+class Job(TypedDict):
+    """
+    As `runs/try_algorithm.ts` writes it: an algorithm in Python (`python`), or what an algorithm of
+    the table has assigned, and its losses.
+    """
+
+    artifacts_dir: str
+    batch: ArtifactRef
+    masked: NotRequired[list[int]]
+    round: TriedRound
+    draws: list[int]  # [N]
+    python: NotRequired[Mapping[str, Any]]
+    assigned: NotRequired[Assigned]
+    losses: NotRequired[dict[str, Mapping[str, Any]]]
+    model: NotRequired[str | None]
+    json: bool
+    title: str
 
 
 @dataclass
 class Tried:
     """
-    One loss on one optimizer step. `gradient` [S]: norm over the tokens of each sequence, of the
-    live input's.
+    One loss on one optimizer step. `gradient` [S]: norm of the live input's gradient over the
+    tokens of each sequence.
     """
 
     part: str
     update: int
     outcome: StepOutcome
-    gradient: np.ndarray
-    loss: np.ndarray  # [S] what each sequence adds to the loss
+    gradient: NDArray[Any]
+    loss: NDArray[Any]  # [S] what each sequence adds to the loss
     places: list[int]
 
 
@@ -56,30 +83,37 @@ class Trial:
     table.
     """
 
-    def __init__(self, job: Mapping[str, Any]) -> None:
+    def __init__(self, job: Job) -> None:
         self.job = job
         files = OperationIO.alone(job["artifacts_dir"])
-        self.batch = json.loads(files.read_artifact(job["batch"]))
+        self.batch: TrajectoryBatch = json.loads(files.read_artifact(job["batch"]))
         self.sequences = read_sequences(self.batch, files.read_artifact, None)
         self.notes: list[str] = []
-        self.masked: set[int] = set(job.get("masked", ()))
-        self.algorithm = Algorithm(job["python"]) if job.get("python") else None
+        self.masked = set(job.get("masked", []))
+        python = job.get("python")
+        self.algorithm = Algorithm(python) if python else None
         self.coef = dict(self.batch["coef"])
         if self.algorithm:
             self.coef = {**self.algorithm.first_coef(), **self.coef}
         self.model: Any = None
 
-    def assign(self) -> dict[str, Any]:
+    def assign(self) -> Assigned:
         """
         Credit, which replaces what the batch was trained with. A table's algorithm has assigned
         already.
         """
         if self.algorithm is None:
-            assigned = self.job["assigned"]
+            assigned = self.job.get("assigned")
+            if assigned is None:
+                raise BadDataError(
+                    "Cannot try an algorithm of the table on a job without `assigned`"
+                )
         else:
             given = {name: self._sampled(name) for name in ("old_logp", "ref_logp", "values")}
-            given["bootstrap"] = [0.0] * len(self.sequences)
-            round_ = read_round({**self.job["round"], **given, "coef": self.coef})
+            bootstrap = [0.0] * len(self.sequences)
+            round_ = read_round(
+                {**self.job["round"], **given, "bootstrap": bootstrap, "coef": self.coef}
+            )
             assigned = assign(self.algorithm, round_)
             self.notes = [note for note in self.notes if note.split()[0] in round_._read]
         for name in ("advantage", "returns"):
@@ -91,7 +125,7 @@ class Trial:
         """A column over the sampled tokens, as credit sees it."""
         return [self._column(sequence, name)[sequence.mask].tolist() for sequence in self.sequences]
 
-    def _column(self, sequence: SequenceData, name: str) -> np.ndarray:
+    def _column(self, sequence: SequenceData, name: str) -> NDArray[Any]:
         recorded = "old_values" if name == "values" else name
         if recorded in sequence.token_columns:
             return sequence.token_columns[recorded]
@@ -105,7 +139,7 @@ class Trial:
 
     def losses(self) -> list[Tried]:
         """Every loss of the algorithm on every optimizer step of the batch."""
-        tried = []
+        tried: list[Tried] = []
         for part, program in self._programs().items():
             missing = program.columns - {"margin"}
             for sequence in self.sequences:
@@ -120,10 +154,10 @@ class Trial:
 
     def _updates(self, part: str) -> list[Update]:
         """
-        The batch's steps, masked as the algorithm that is tried does, not as the run did; a value
-        loss is not.
+        The batch's steps, masked by the tried algorithm instead of the run's; a value loss is not
+        masked.
         """
-        masked = self.masked if part == "loss" else set()
+        masked = self.masked if part == "loss" else set[int]()
         alive = {one.group for place, one in enumerate(self.sequences) if place not in masked}
         steps = [groups for groups in self.batch["updates"] if alive.intersection(groups)]
         if len(steps) < len(self.batch["updates"]):
@@ -134,14 +168,14 @@ class Trial:
             {**self.batch, "masked": sorted(masked), "updates": steps}, self.sequences
         )
 
-    def _programs(self) -> dict[str, Any]:
+    def _programs(self) -> Mapping[str, Any]:
         current = len(self.batch["updates"]) == 1 and "old_logp" not in self.batch["columns"]
         if self.algorithm is None:
-            losses = self.job["losses"].items()
+            losses = self.job.get("losses", {}).items()
             return {part: program_of(recorded, old_is_current=current) for part, recorded in losses}
         with contextlib.redirect_stdout(
             io.StringIO()
-        ):  # What the file prints of a synthetic step helps nobody.
+        ):  # Hides what the file prints during a synthetic step.
             return {
                 part: PythonProgram(self.algorithm, part, current)
                 for part in ("loss", "value_loss")
@@ -160,7 +194,7 @@ class Trial:
                 kept.update(live)
             return live
 
-        shares: list[np.ndarray] = []
+        shares: list[NDArray[Any]] = []
         outcome = run_step(
             _Watching(program, shares),
             [mb],
@@ -185,12 +219,13 @@ class Trial:
         self, mb: MicroBatch, sequences: list[SequenceData], need: set[str]
     ) -> dict[str, Tensor]:
         """
-        The model's, or without one leaves: the log-probabilities as they were sampled, the values
-        as recorded.
+        The model's live inputs, or without a model leaves: the sampled log-probabilities and the
+        recorded values.
         """
-        if self.job.get("model") and need <= {"logp", "entropy"}:
+        model = self.job.get("model")
+        if model and need <= {"logp", "entropy"}:
             live = policy_forward(
-                self._open_model(),
+                self._open_model(model),
                 mb,
                 need=need,
                 temperature=self.batch["temperature"],
@@ -200,7 +235,7 @@ class Trial:
                 if value.requires_grad:
                     value.retain_grad()
             return live
-        leaves = {}
+        leaves: dict[str, Tensor] = {}
         for name in need:
             if name not in ("logp", "values"):
                 raise BadDataError(
@@ -215,23 +250,24 @@ class Trial:
             leaves[name] = leaf.requires_grad_()
         return leaves
 
-    def _open_model(self) -> Any:
+    def _open_model(self, path: str) -> Any:
         from transformers.utils import logging
 
         from holdfast_worker.trainer.model_source import ModelSource
 
         logging.disable_progress_bar()
         if self.model is None:
-            self.model = ModelSource(Path(self.job["model"])).open_model("float32")
+            self.model = ModelSource(Path(path)).open_model("float32")
         return self.model
 
 
 class _Watching:
     """The program; what each sequence adds to the loss is kept, where the program knows it."""
 
-    def __init__(self, program: Any, shares: list[np.ndarray]) -> None:
+    def __init__(self, program: Any, shares: list[NDArray[Any]]) -> None:
         self.program = program
-        self.live = program.live
+        self.live: set[str] = program.live
+        self.columns: set[str] = program.columns
         self.shares = shares
 
     def open_step(self, *step: Any) -> Any:
@@ -247,27 +283,28 @@ class _Watching:
         return work
 
 
-def _squares(live: Tensor, mask: Tensor) -> np.ndarray:
+def _squares(live: Tensor, mask: Tensor) -> NDArray[Any]:
     """[B] sums of the squared gradient over the trained tokens."""
     if live.grad is None:
         return np.zeros(len(live))
     return torch.where(mask, live.grad.double(), 0.0).square().sum(-1).numpy()
 
 
-def _over_tokens(sequence: SequenceData, value: Any) -> np.ndarray:
+def _over_tokens(sequence: SequenceData, value: float | list[float]) -> NDArray[Any]:
     column = np.zeros(len(sequence.tokens), np.float32)
     column[sequence.mask] = value
     return column
 
 
-def report(trial: Trial, assigned: dict[str, Any], tried: list[Tried]) -> dict[str, Any]:
-    """All numbers, as `--json` prints them."""
+def report(trial: Trial, assigned: Assigned, tried: list[Tried]) -> Told:
     advantage = [float(np.mean(value)) for value in assigned["advantage"]]
     round_ = trial.job["round"]
+    given = {"coef": assigned.get("coef"), "metrics": assigned.get("metrics")}
+    credit = {name: values for name, values in given.items() if values}
     return {
         "sequences": len(trial.sequences),
         "advantage": {"mean": float(np.mean(advantage)), "not_0": int(np.count_nonzero(advantage))},
-        "credit": {name: assigned[name] for name in ("coef", "metrics") if assigned.get(name)},
+        "credit": credit,
         "notes": trial.notes,
         "losses": [
             {
@@ -296,46 +333,11 @@ def report(trial: Trial, assigned: dict[str, Any], tried: list[Tried]) -> dict[s
     }
 
 
-def show(told: dict[str, Any], title: str) -> None:
-    """The report as text."""
-    print(f"{title}: {told['sequences']} sequences")
-    for note in told["notes"]:
-        print(f"note       {note}")
-    print(f"advantage  mean {told['advantage']['mean']:.4g}, {told['advantage']['not_0']} not 0")
-    for name, values in told["credit"].items():
-        print(f"{name:<9}  {', '.join(f'{key} {value:.6g}' for key, value in values.items())}")
-    for one in told["losses"]:
-        update = (
-            f" of step {one['update']}"
-            if any(other["update"] > 1 for other in told["losses"])
-            else ""
-        )
-        value = (
-            f"not finite: first at {one['not_finite']}"
-            if one["loss"] is None
-            else f"{one['loss']:.6g}"
-        )
-        print(f"\n{one['part']}{update}  {value}")
-        print(f"gradient   {one['gradient']:.6g}")
-        for name, metric in one["metrics"].items():
-            print(f"metric     {name} {metric:.6g}")
-        rows = [[_cell(row[name]) for name in COLUMNS] for row in one["rows"][:ROWS_MAX]]
-        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows)]
-        for row in [list(COLUMNS), *rows]:
-            print("  ".join(cell.rjust(width) for cell, width in zip(row, widths)))
-        if len(one["rows"]) > ROWS_MAX:
-            print(f"and {len(one['rows']) - ROWS_MAX} more: --json has all")
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def main() -> int:
     sys.path = [
         place for place in sys.path if place not in ("", str(Path.cwd()))
     ]  # As in a worker: one file.
-    job = json.loads(Path(sys.argv[1]).read_text())
+    job: Job = json.loads(Path(sys.argv[1]).read_text())
     try:
         trial = Trial(job)
         assigned = trial.assign()

@@ -1,9 +1,9 @@
 """
-A DeepSpeed checkpoint of one number of ranks, made loadable by another: DeepSpeed's universal
-format.
+Makes a DeepSpeed checkpoint of one number of ranks loadable by a different number, in DeepSpeed's
+universal format.
 
-The conversion only cuts and joins: float32 weights and both moments keep their bits. What follows
-it does not: with another number of ranks gradients are added in another order.
+The conversion only splits and joins: float32 weights and both moments keep their bits. Later steps
+do not, because a different number of ranks adds gradients in a different order.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 from holdfast_worker.removal import remove_tree
 
 TWIN = r"\.universal\..+"
-# Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without
-# fsync.
+# Tag of the only checkpoint in a state directory. `latest` is not written: DeepSpeed writes it
+# without fsync.
 TAG = "step"
 
 
 @contextmanager
 def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
     """
-    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the
-    checkpoint, and removes it when all ranks have read it. A crash leaves a directory that no
-    checkpoint is named by: the next save removes it.
+    The universal twin of the state directory `state`, on every rank: rank 0 writes it next to the
+    checkpoint and removes it when all ranks have read it. After a crash the directory belongs to no
+    checkpoint, and the next save removes it.
     """
     checkpoint = state.parent
     twin = checkpoint.with_name(f".universal.{checkpoint.name}")
     if engine.rank == 0:
         remove_tree(twin, home=home, named=TWIN)
         _convert(state / TAG, twin / TAG)
-    engine.gather(None)  # Nobody reads before it is there.
+    engine.gather(None)  # No rank reads before it exists.
     yield twin
     engine.gather(None)  # All have read it.
     if engine.rank == 0:
@@ -63,8 +63,8 @@ def _convert(source: Path, target: Path) -> None:
 def undo_sharing(optimizer: Any, *, decays: list[float]) -> None:
     """
     ZeRO-3 (0.19.8, stage3.py, `load_hp_checkpoint_state_from_checkpoint_dir_stage3`) gives every
-    group of parameters the first one's settings, and one and the same step tensor: each group would
-    raise it for all, and Adam's bias correction would run ahead. `decays`: the weight decay of each
+    group of parameters the first group's settings and the same step tensor: each group would raise
+    it for all, and Adam's bias correction would run ahead. `decays`: the weight decay of each
     group.
     """
     for group, decay in zip(optimizer.param_groups, decays):

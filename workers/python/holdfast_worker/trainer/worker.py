@@ -7,6 +7,7 @@ that holds another answers `not_resident` and does nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -58,7 +59,7 @@ from holdfast_worker.wire_types import (
 
 
 class TrainerInfo(TypedDict):
-    """What a rank is, as its group says."""
+    """A rank's specification, from its group."""
 
     device: str
     packages: dict[str, str]
@@ -67,7 +68,7 @@ class TrainerInfo(TypedDict):
 
 @dataclass(frozen=True)
 class Trained:
-    """The answer of the step that made a version, and the version it was made from."""
+    """The answer of the step that created a version, and the version it started from."""
 
     base: str
     answer: TrainerTrainAnswer
@@ -75,8 +76,8 @@ class Trained:
 
 class Worker:
     """
-    One rank of a trainer group. `held` is the version in memory, None while there is none that can
-    be trusted.
+    One rank of a trainer group. `held` is the version in memory; None while no version can be
+    trusted.
     """
 
     def __init__(self, context: RankContext) -> None:
@@ -85,10 +86,10 @@ class Worker:
         self.held: str | None = None
         # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
         self.steps_done = 0
-        self.skipped = 0  # Steps that were skipped in a row, up to now.
+        self.skipped = 0  # Consecutive skipped steps up to now.
         self.optimizer: Any = None  # The `Optimizer` of what is held.
         self.source: Any = None
-        # Of the step that made `held`, for an engine that lost its answer.
+        # The answer of the step that created `held`, for an engine that lost it.
         self.trained: Trained | None = None
         self.engine: Any = None
         self.row_lengths: Any = None
@@ -111,11 +112,11 @@ class Worker:
 
     def _giving_back(self, operation: RankOperation) -> RankOperation:
         """
-        The operation; after it, the GPU memory that it needed is there for a sampler on the same
-        GPU.
+        Runs the operation; afterwards the GPU memory that it needed is free for a sampler on the
+        same GPU.
         """
 
-        def run(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        def run(args: object, io: OperationIO) -> Mapping[str, object]:
             try:
                 return operation(args, io)
             finally:
@@ -125,11 +126,11 @@ class Worker:
 
     def _telling_cut(self, operation: RankOperation) -> RankOperation:
         """
-        The operation; if the device has no room for it, the engine learns how its micro-batches
-        were cut.
+        Runs the operation; if the device has no room for it, the engine learns the size of its
+        micro-batches.
         """
 
-        def run(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        def run(args: object, io: OperationIO) -> Mapping[str, object]:
             try:
                 return operation(args, io)
             except Exception as error:
@@ -186,7 +187,7 @@ class Worker:
         return engine_deepspeed.DeepSpeedEngine(self.spec, context=self.context, device=device)
 
     def create_model(self, args: TrainerCreateModel, io: OperationIO) -> TrainerCreateModelAnswer:
-        """Rank 0 makes the model; a second run makes the same bits again."""
+        """Rank 0 creates the model; a second run creates the same bits."""
         digest = ""
         if self.context.rank == 0:
             digest = create_model(
@@ -221,7 +222,7 @@ class Worker:
     def open_algorithm(
         self, args: TrainerOpenAlgorithm, io: OperationIO
     ) -> TrainerOpenAlgorithmAnswer:
-        """Tries an algorithm's file and says what it reads. Needs no model."""
+        """Tries an algorithm's file and reports what it reads. Needs no model."""
         from holdfast_worker.algorithm import operations
 
         return operations.open_algorithm(args, io)
@@ -234,8 +235,8 @@ class Worker:
 
     def load(self, args: TrainerLoad, io: OperationIO) -> TrainerLoadAnswer:
         """
-        Takes a version from a model directory or a checkpoint. Whatever was held before is gone,
-        even on failure.
+        Loads a version from a model directory or a checkpoint. The previous version is gone, even
+        on failure.
         """
         self.held, self.trained = None, None
         check_schedule(args.optimizer["schedule"])
@@ -271,7 +272,7 @@ class Worker:
     def train(self, args: TrainerTrain, io: OperationIO) -> TrainerTrainAnswer | NotResident:
         """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
         if self.trained is not None and self.held == args.to and self.trained.base == args.from_:
-            return self.trained.answer  # The step was taken and its answer lost on the way.
+            return self.trained.answer  # The step was taken, but its answer was lost.
         if self.held != args.from_:
             return {"not_resident": self.held}
         io.check_cancelled()
@@ -280,7 +281,7 @@ class Worker:
         self.held, self.trained = (
             None,
             None,
-        )  # Between versions: an error from here on leaves none, unless undone.
+        )  # Between versions: after an error from here on no version is held, unless it is undone.
         steps: list[StepRecord] = []
         skipped = self.skipped
         for update in work.updates:
@@ -313,7 +314,7 @@ class Worker:
         return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
 
     def score(self, args: TrainerScore, io: OperationIO) -> TrainerScoreAnswer | NotResident:
-        """What the model says of the batch's tokens. Writes nothing: safe to run twice."""
+        """The model's scores of the batch's tokens. Writes nothing: safe to run twice."""
         if self.held != args.version:
             return {"not_resident": self.held}
         columns = self.trainer.score(args, io, source=self.source, dtype=self.spec.dtype)
@@ -332,8 +333,8 @@ class Worker:
 
     def publish(self, args: TrainerPublish, io: OperationIO) -> TrainerPublishAnswer | NotResident:
         """
-        The weights as a plain Hugging Face directory, there whole or not at all. A second run
-        writes the same.
+        Writes the weights as a plain Hugging Face directory, which is complete or absent. A second
+        run writes the same.
         """
         if self.held != args.version:
             return {"not_resident": self.held}

@@ -1,0 +1,30 @@
+import type { Columns } from "../row_fields.ts";
+
+/**
+ * A format of files that hold rows. JSON lines are read where they are; a file of any other format
+ * is unpacked once, to JSON lines in the home's cache, because the rows of a run are drawn in
+ * random order and only lines can be reached alone.
+ */
+export type DataFormat = {
+  /** What the `format` of a source calls it. */
+  readonly name: "json_lines" | "csv" | "parquet";
+  /** How names of such files end, in lower case. */
+  readonly endings: readonly string[];
+  /** Whether `.gz` and `.zst` may follow the ending. */
+  readonly compressible: boolean;
+  /** What an error counts: lines of a text, or rows. */
+  readonly counts: "line" | "row";
+  /**
+   * Streams the rows of a file; absent: its lines are rows already. `named`: what errors call it.
+   * @throws {DataError} If the file is not of this format.
+   */
+  readonly rows?: (file: PackedFile) => AsyncGenerator<Columns>;
+};
+
+/** A file on disk, and what errors call it. */
+export type PackedFile = {
+  readonly path: string;
+  readonly named: string;
+  /** Its bytes in order, decompressed. */
+  bytes(): AsyncIterable<Uint8Array>;
+};

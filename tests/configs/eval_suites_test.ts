@@ -1,0 +1,36 @@
+/** The suites of `configs/eval`. */
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { type EvaluateConfig, loadConfig } from "../../configs/mod.ts";
+import { answerReader, rightness } from "../../rewards/mod.ts";
+
+const ROOM = new URL("../../configs/eval/", import.meta.url);
+const BAD = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
+const NAMES = [...Deno.readDirSync(ROOM)].map(({ name }) => name).toSorted();
+
+Deno.test("the suites of configs/eval ship", () => {
+  deepStrictEqual(NAMES, [
+    "aime24.yaml",
+    "aime25.yaml",
+    "amc23.yaml",
+    "gsm8k.yaml",
+    "math500.yaml",
+    "svamp.yaml",
+  ]);
+});
+
+for (const name of NAMES) {
+  Deno.test(`configs/eval/${name} names its source and its grader`, async () => {
+    const file = decodeURIComponent(new URL(name, ROOM).pathname);
+    const overrides = ["model.path=model", "data.eval.0.path=rows.jsonl"];
+    const { config } = await loadConfig(file, { overrides, cwd: BAD });
+    const { data, reward, flow } = config as EvaluateConfig;
+    deepStrictEqual([flow, config.name], ["evaluate", name.replace(".yaml", "")]);
+    strictEqual(data.eval[0]!.name, config.name);
+    strictEqual(/^# .*Source: .*hub \w+/m.test(await Deno.readTextFile(file)), true);
+    const grader = name === "math500.yaml" ? "math" : "gsm8k";
+    strictEqual(rightness(reward, null).by, grader);
+    if (grader === "gsm8k") {
+      strictEqual(answerReader(reward[0]!)!("so it is \\boxed{204}."), "204");
+    }
+  });
+}

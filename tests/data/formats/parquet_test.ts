@@ -1,0 +1,109 @@
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { parquetMetadataAsync } from "hyparquet";
+import { loadRows } from "../../../data/mod.ts";
+import { readParquet } from "../../../data/formats/parquet.ts";
+import { readJsonLines } from "../../../data/json_lines.ts";
+import { ensureTestEnvironments } from "../../environments.ts";
+import { rowHome } from "../row_home.ts";
+
+const CODECS = ["snappy", "gzip", "brotli", "zstd", "lz4", "none"];
+const ROWS = 30;
+const GROUP_ROWS = 12;
+
+const home = await rowHome();
+
+/** Files that pyarrow writes, in three row groups. */
+async function written(): Promise<string> {
+  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
+  const script = new URL("write_parquet.py", import.meta.url).pathname;
+  const { code, stderr } = await new Deno.Command(HOLDFAST_TEST_TRL_PYTHON!, {
+    args: [script, home, String(ROWS), String(GROUP_ROWS)],
+  }).output();
+  strictEqual(code, 0, new TextDecoder().decode(stderr));
+  return home;
+}
+
+const dir = await written();
+const rowsOf = (path: string) => Array.fromAsync(readParquet({ path, named: path }));
+
+for (const codec of CODECS) {
+  Deno.test(`parquet reads what pyarrow wrote with ${codec}, in 3 row groups`, async () => {
+    const path = `${dir}/${codec}.parquet`;
+    const bytes = (await Deno.readFile(path)).buffer as ArrayBuffer;
+    strictEqual((await parquetMetadataAsync(bytes)).row_groups.length, 3);
+    const expected = (await Array.fromAsync(readJsonLines(`${dir}/rows.jsonl`)))
+      .map(({ value }) => value);
+    deepStrictEqual(await rowsOf(path), expected);
+  });
+}
+
+Deno.test("readParquet() gives the same rows whatever is decoded at once", async () => {
+  const path = `${dir}/snappy.parquet`;
+  const whole = await rowsOf(path);
+  for (const span_rows of [1, 5, 12]) {
+    deepStrictEqual(
+      await Array.fromAsync(readParquet({ path, named: path }, { span_rows })),
+      whole,
+    );
+  }
+});
+
+Deno.test("parquet's rows of verl: messages, ground truth, and the index as id", async () => {
+  const table = await loadRows([{ path: `${dir}/zstd.parquet` }], { home: `${dir}/home` });
+  strictEqual(table.size, ROWS);
+  const [last, first] = await table.rows([29, 0]);
+  deepStrictEqual([last!.row_id, last!.answer, first!.row_id], ["29", "30", "0"]);
+  deepStrictEqual(first!.prompt, [{ role: "user", content: 'What is 0 + 1, "é"?\n' }]);
+  deepStrictEqual(table.files[0]!.shapes, [{
+    name: "verl",
+    rows: ROWS,
+    fields: [
+      "prompt",
+      "reward_model.ground_truth",
+      "data_source",
+      "extra_info.index",
+    ],
+  }]);
+});
+
+Deno.test("parquet refuses a file that is none, and one that is cut off", async () => {
+  const path = `${dir}/broken.parquet`;
+  const whole = await Deno.readFile(`${dir}/snappy.parquet`);
+  const text = new TextEncoder().encode('{"prompt":"a"}\n');
+  for (const bytes of [text, whole.subarray(0, -9), new Uint8Array()]) {
+    await Deno.writeFile(path, bytes);
+    await rejects(rowsOf(path), (error: Error) => {
+      match(error.message, /broken\.parquet: the file is no Parquet, or it is cut off \(/);
+      return true;
+    });
+  }
+});
+
+Deno.test("parquet names the rows that damage makes unreadable", async () => {
+  const path = `${dir}/damaged.parquet`;
+  const bytes = await Deno.readFile(`${dir}/gzip.parquet`);
+  const { row_groups } = await parquetMetadataAsync(bytes.slice().buffer);
+  const page = row_groups[1]!.columns[0]!.meta_data!;
+  const from = Number(page.dictionary_page_offset ?? page.data_page_offset);
+  bytes.fill(0xff, from, from + Number(page.total_compressed_size));
+  await Deno.writeFile(path, bytes);
+  await rejects(rowsOf(path), (error: Error) => {
+    match(error.message, /damaged\.parquet row 13: the rows from this one to row 24 cannot be/);
+    return true;
+  });
+});
+
+Deno.test("parquet's row is refused by its number: an image in place of text", async () => {
+  const text = await Deno.readTextFile(`${dir}/rows.jsonl`);
+  ok(text.includes("base64"));
+  const source = { path: `${dir}/none.parquet`, fields: { prompt: "raw" } };
+  await rejects(loadRows([source], { home: `${dir}/home` }), (error: Error) => {
+    match(error.message, /none\.parquet row 1 raw: expected text or .*, got an image \(only text/);
+    return true;
+  });
+  const missing = { path: `${dir}/none.parquet`, fields: { prompt: "quesiton" } };
+  await rejects(loadRows([missing], { home: `${dir}/home` }), (error: Error) => {
+    match(error.message, /none\.parquet row 1 quesiton: the row has no 'quesiton' \(it has 'data_/);
+    return true;
+  });
+});

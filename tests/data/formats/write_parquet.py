@@ -1,0 +1,72 @@
+"""Writes one table as Parquet with each codec of pyarrow, and its rows as JSON lines.
+
+Usage: write_parquet.py DIRECTORY ROWS ROW_GROUP_ROWS
+"""
+
+import base64
+import datetime
+import json
+import pathlib
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CODECS = ["snappy", "gzip", "brotli", "zstd", "lz4", "none"]
+SAFE_INTEGER_MAX = 2**53 - 1
+EPOCH = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+
+MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(MESSAGE)),
+        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+        ("extra_info", pa.struct([("split", pa.string()), ("index", pa.int64())])),
+        ("large", pa.int64()),
+        ("score", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("raw", pa.binary()),
+        ("turns", pa.list_(pa.list_(MESSAGE))),
+        ("missing", pa.string()),
+    ]
+)
+
+
+def row_of(n: int) -> dict:
+    asked = {"role": "user", "content": f'What is {n} + 1, "é"?\n'}
+    return {
+        "data_source": "sums",
+        "prompt": [{"role": "system", "content": "Add."}, asked] if n % 3 else [asked],
+        "reward_model": {"style": "rule", "ground_truth": str(n + 1)},
+        "extra_info": {"split": "train", "index": n},
+        "large": 2**60 + n if n % 2 else n,
+        "score": n / 4,
+        "tags": [f"t{i}" for i in range(n % 4)] if n % 5 else None,
+        "at": EPOCH + datetime.timedelta(seconds=n),
+        "raw": bytes([n % 256, 255]),
+        "turns": [[asked], []] if n % 2 else [],
+        "missing": None,
+    }
+
+
+def as_json(row: dict) -> dict:
+    at = row["at"].strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    large = row["large"] if row["large"] <= SAFE_INTEGER_MAX else str(row["large"])
+    raw = {"base64": base64.b64encode(row["raw"]).decode()}
+    return {**row, "at": at, "large": large, "raw": raw}
+
+
+def main() -> None:
+    directory, count, group_rows = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rows = [row_of(n) for n in range(count)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    for codec in CODECS:
+        path = directory / f"{codec}.parquet"
+        pq.write_table(table, path, compression=codec, row_group_size=group_rows)
+    lines = "".join(json.dumps(as_json(row), ensure_ascii=False) + "\n" for row in rows)
+    (directory / "rows.jsonl").write_text(lines, encoding="utf-8")
+
+
+main()
