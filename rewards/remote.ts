@@ -54,7 +54,7 @@ const CLOCK: RemoteClock = {
     }),
 };
 
-/** The requests in flight to each server, from all groups. Per limit: two rewards may ask one server. */
+/** The requests in flight to each server, from all groups; two rewards may ask one server. */
 const limits = new Map<string, LimitFunction>();
 
 /**

@@ -15,7 +15,7 @@ Deno.test("RewardStyle has what the page on rewards and the decision have", asyn
   }
 });
 
-Deno.test("RewardStyle is a setting of a Python reward, and is recorded only if it is named", () => {
+Deno.test("RewardStyle is a setting of a Python reward, recorded only if it is named", () => {
   const reward = { name: "python", source: "/a.py:f", timeout_ms: 10_000 };
   for (const style of RewardStyle.options) {
     strictEqual(PythonRewardConfig.parse({ ...reward, style }).style, style);

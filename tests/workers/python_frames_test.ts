@@ -1,7 +1,7 @@
 import { match, strictEqual } from "node:assert/strict";
 import { PYTHON_FRAMES_URL, pythonFramesText } from "../../workers/mod.ts";
 
-Deno.test("Python's frames are what the protocol declares now (else: deno task schema)", async () => {
+Deno.test("Python's frames are what the protocol declares (else: deno task schema)", async () => {
   strictEqual(await Deno.readTextFile(PYTHON_FRAMES_URL), pythonFramesText());
 });
 
