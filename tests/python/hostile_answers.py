@@ -83,11 +83,13 @@ def flood_the_answer(row: Row) -> NoReturn:
 def fork_forges(row: Row) -> float:
     """The channel is kept from forks, but whoever has saved it first has it."""
     copy = os.dup(channel())
+    forged, tell = os.pipe()
     if os.fork() == 0:
         while True:
             os.write(copy, framed(RESULT))
+            os.write(tell, b".")
             time.sleep(0.001)
-    time.sleep(0.05)
+    os.read(forged, 1)  # A busy machine may not start the child before this call would end.
     return OWN
 
 
