@@ -33,7 +33,7 @@ const /** @internal */ config = z.strictObject({
     .register(setting, graderSetting),
   key_env: z.string().regex(/^[A-Za-z_]\w*$/, "must be the name of a variable").optional().describe(
     "The environment variable that has the API's key. The key itself is not recorded.",
-  ).register(setting, graderSetting),
+  ).register(setting, { ...graderSetting, resume: "stages" }),
   system: z.string().optional().describe("The system message; absent: none.")
     .register(setting, graderSetting),
   template: z.string().regex(/\{completion\}/, "must contain {completion}").describe(
@@ -58,7 +58,8 @@ const /** @internal */ config = z.strictObject({
   tokens_max: z.int().positive().default(1024).describe("Limit of the judge's reply.")
     .register(setting, { ...graderSetting, unit: "tokens" }),
   request: z.record(z.string(), z.unknown()).default({}).describe(
-    "Further fields of each request, such as { seed: 1 }; they take precedence.",
+    "Further fields of each request, such as { seed: 1 }; they take precedence, and null leaves " +
+      "a field out.",
   ).register(setting, graderSetting),
   ...serverLimits,
 });
@@ -98,7 +99,10 @@ export const judge: Reward<"judge", typeof config.shape, Reads> = defineReward({
   runs_on: "engine",
   config,
   check(row, { template }) {
-    const lacking = fieldsOf(template).find((name) => (row[name] ?? null) === null);
+    const names = [...template.matchAll(FIELD)].map((match) => match[1]!);
+    const lacking = names.find((name) =>
+      name !== "prompt" && name !== "completion" && (row[name] ?? null) === null
+    );
     if (lacking === undefined) return;
     throw new RangeError(
       `Cannot score with judge because its template names {${lacking}}, which the row lacks`,
@@ -114,10 +118,10 @@ export async function scoreByJudge(
 ): Promise<Score> {
   const url = endpoint(settings, "chat/completions");
   const body = JSON.stringify(requestOf(sample, settings));
-  const key = requestKey(url, body + JSON.stringify(scaleOf(settings)));
+  const { pattern, verdicts, lowest, highest, timeout_ms } = settings;
+  const key = requestKey(url, JSON.stringify([body, pattern, verdicts, lowest, highest]));
   const known = cached.get(key);
   if (known !== undefined) return known;
-  const { timeout_ms } = settings;
   const text = await ask(
     { url, body, headers: authorization(settings), timeout_ms, signal },
     clock,
@@ -128,12 +132,6 @@ export async function scoreByJudge(
   if (cached.size >= CACHED_MAX) cached.delete(cached.keys().next().value!);
   cached.set(key, score);
   return score;
-}
-
-/** The columns that a template names. */
-function fieldsOf(template: string): string[] {
-  const names = [...template.matchAll(FIELD)].map((match) => match[1]!);
-  return names.filter((name) => name !== "prompt" && name !== "completion");
 }
 
 /** In one pass: braces that the model or the row wrote stay as they are. */
@@ -150,11 +148,8 @@ function requestOf(
     ...(system === undefined ? [] : [{ role: "system", content: system }]),
     { role: "user", content },
   ];
-  return { model, messages, temperature, max_tokens: tokens_max, ...request };
-}
-
-function scaleOf({ pattern, verdicts, lowest, highest }: Settings): object {
-  return { pattern, verdicts, lowest, highest };
+  const fields = { model, messages, temperature, max_tokens: tokens_max, ...request };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 /** The score of a reply, or why it has none. */
@@ -170,7 +165,7 @@ function scoreOf(reply: string, { pattern, verdicts, lowest, highest }: Settings
         Object.keys(verdicts).join(", ");
   }
   const number = verdict === "" ? NaN : Number(verdict);
-  if (!Number.isFinite(number)) return `the judge's verdict '${shown(verdict)}' is no number`;
+  if (!Number.isFinite(number)) return `the judge's verdict '${shown(verdict)}' is not a number`;
   if (lowest === undefined || highest === undefined) return number;
   if (number < lowest || number > highest) {
     return `the judge's verdict ${number} is not from ${lowest} to ${highest}`;

@@ -139,25 +139,20 @@ async function post(url: string, request: RequestInit): Promise<Tried> {
     const response = await fetch(url, request);
     const text = await response.text();
     if (response.ok) return { text };
-    const { status } = response;
+    const { status, headers } = response;
+    // Seconds or a date (RFC 9110, 10.2.3).
+    const after = headers.get("retry-after") ?? "";
+    const wait_ms = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
     return {
       why: `it answered ${status}: ${shown(text) || "no text"}`,
       final: status < 500 && !TRY_AGAIN.includes(status),
-      ...waitOf(response.headers.get("retry-after")),
+      ...(wait_ms >= 0 && { wait_ms }),
     };
   } catch (error) {
     const { name } = error as Error;
     const why = name === "TimeoutError" ? "it did not answer in time" : causeOf(error);
     return { why, final: false };
   }
-}
-
-/** `Retry-After` is seconds or a date (RFC 9110, 10.2.3). */
-function waitOf(header: string | null): { wait_ms?: number } {
-  if (header === null || header.trim() === "") return {};
-  const seconds = Number(header);
-  const wait_ms = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1000;
-  return Number.isFinite(wait_ms) ? { wait_ms: Math.max(0, wait_ms) } : {};
 }
 
 /** What a failed fetch was caused by: itself it says only that it failed. */

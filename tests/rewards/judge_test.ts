@@ -53,7 +53,7 @@ function counted() {
   return { slept, now, sleep: (ms: number) => Promise.resolve(void slept.push(ms)) };
 }
 
-Deno.test("judge sends prompt, completion, answer and columns, and reads the last verdict", async () => {
+Deno.test("judge sends what its template names, and reads the last verdict", async () => {
   await withApi(() => "Not [[1]]. It is right: [[8]]", async (url, asked) => {
     const template = 'Q {prompt} A {completion} R {answer} {rubric} {"json": 1}';
     const own = settings({
@@ -62,7 +62,7 @@ Deno.test("judge sends prompt, completion, answer and columns, and reads the las
       system: "Judge.",
       lowest: 0,
       highest: 10,
-      request: { seed: 1, temperature: 0.5 },
+      request: { seed: 1, temperature: 0.5, max_tokens: null },
     });
     strictEqual(await scoreByJudge(sample(), own), 0.8);
     strictEqual(asked[0]!.path, "/v1/chat/completions");
@@ -77,7 +77,6 @@ Deno.test("judge sends prompt, completion, answer and columns, and reads the las
         },
       ],
       temperature: 0.5,
-      max_tokens: 1024,
       seed: 1,
     });
   });
@@ -113,8 +112,8 @@ Deno.test("a verdict is a word of `verdicts`, or a number", async () => {
   const fails = (reply: string | null, own: Record<string, unknown>, why: RegExp) =>
     rejects(scored(reply, own), why);
   await fails("[[maybe]]", { verdicts }, /because the judge's verdict 'maybe' is none of yes, no$/);
-  await fails("[[maybe]]", {}, /the judge's verdict 'maybe' is no number$/);
-  await fails("[[ ]]", {}, /is no number$/);
+  await fails("[[maybe]]", {}, /the judge's verdict 'maybe' is not a number$/);
+  await fails("[[ ]]", {}, /is not a number$/);
   await fails("[[11]]", { lowest: 0, highest: 10 }, /verdict 11 is not from 0 to 10$/);
   await fails("I cannot say.", {}, /the judge gave no verdict: I cannot say\.$/);
   await fails(null, {}, /the judge gave no verdict: no text$/);
@@ -143,7 +142,7 @@ Deno.test("a reply that fails is not kept: the next sample asks again", async ()
   });
 });
 
-Deno.test("the key is sent, and a missing or refused one is found before the run starts", async () => {
+Deno.test("the key is sent; a missing or refused one is found before the run starts", async () => {
   Deno.env.delete("TEST_JUDGE_KEY");
   const key_env = "TEST_JUDGE_KEY";
   const refusing = () => new Response("no", { status: 401 });
@@ -174,7 +173,7 @@ Deno.test("judge's settings are checked before anything starts", () => {
       template: "{completion}",
       ...own,
     })
-      .error?.issues[0]!.message ?? null;
+      .error?.issues[0]?.message ?? null;
   strictEqual(problem({}), null);
   strictEqual(problem({ lowest: 0, highest: 1 }), null);
   const scale = "needs `verdicts`, or `lowest` below `highest`, or none of them";
