@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RewardStyle } from "../data/mod.ts";
 import type { RewardInput, RewardRow, Score } from "./define.ts";
 import { hasOneForm } from "./format.ts";
+import { hasOneScale } from "./judge.ts";
 import { MATH_SOURCE, MathConfig } from "./math.ts";
 import { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
 import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
@@ -20,7 +21,7 @@ const common = {
   ),
 };
 
-const { characters_in_place, exact_match, format, gsm8k, length, multiple_choice, remote } =
+const { characters_in_place, exact_match, format, gsm8k, judge, length, multiple_choice, remote } =
   REWARDS;
 
 const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
@@ -50,6 +51,14 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     ...common,
     ...gsm8k.config.shape,
   }),
+  z.strictObject({
+    name: z.literal("judge").describe("The score that a language model gives."),
+    ...common,
+    ...judge.config.shape,
+  }).refine(
+    hasOneScale,
+    "needs `verdicts`, or `lowest` below `highest`, or none of them",
+  ),
   z.strictObject({
     name: z.literal("length").describe("The completion's length, from 0 to 1."),
     ...common,

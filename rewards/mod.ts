@@ -19,6 +19,7 @@ export {
 export { exactMatch } from "./exact_match.ts";
 export { format } from "./format.ts";
 export { gsm8k } from "./gsm8k.ts";
+export { unableToJudge } from "./judge.ts";
 export { length } from "./length.ts";
 export { multipleChoice } from "./multiple_choice.ts";
 export { parsePythonReward, processOf, PythonRewardConfig } from "./python.ts";

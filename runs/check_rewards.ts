@@ -6,7 +6,7 @@ import { z } from "zod";
 import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { functionOf, RewardConfig, rowCheck, unreachable } from "../rewards/mod.ts";
+import { functionOf, RewardConfig, rowCheck, unableToJudge, unreachable } from "../rewards/mod.ts";
 import {
   ensureEnvironment,
   environmentOf,
@@ -66,6 +66,14 @@ async function reachServers(rewards: RewardConfig[]): Promise<void> {
         "Fix: start it, or correct reward[].url",
       { url },
     );
+  }
+  for (const judge of rewards.filter((one) => one.name === "judge")) {
+    const found = await unableToJudge(judge);
+    if (found === null) continue;
+    const { why, fix } = found;
+    throw new InvalidInputError(`Cannot start because of reward judge: ${why}. Fix: ${fix}`, {
+      url: judge.url,
+    });
   }
 }
 

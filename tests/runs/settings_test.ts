@@ -33,6 +33,7 @@ const VALUES: Record<string, [unknown, ...unknown[]]> = {
   "reward.0.processes_max": [undefined, 3],
   "reward.1.timeout_ms": [70_000, 10_000],
   "reward.2.requests_max": [32, 1, 3],
+  "reward.3.key_env": [undefined, "ONE_KEY", "OTHER_KEY"],
 };
 
 const REWARD = {
@@ -54,8 +55,16 @@ const POOL: Operator = {
 /** Scores a completion by its length, too, behind HTTP. */
 const served = () =>
   Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
-    const { query, prompts } = await request.json() as { query: [string]; prompts: [string] };
-    return Response.json({ rewards: query[0].length - prompts[0].length });
+    const { query, prompts, messages } = await request.json() as {
+      query: [string];
+      prompts: [string];
+      messages?: [{ content: string }];
+    };
+    if (messages === undefined) {
+      return Response.json({ rewards: query[0].length - prompts[0].length });
+    }
+    const content = `[[${messages[0].content.length}]]`;
+    return Response.json({ choices: [{ message: { content } }] });
   });
 
 type Step = { crash: number | undefined; set: Record<string, number> };
@@ -130,6 +139,12 @@ for (const algorithm of ["grpo", "dapo"]) {
         REWARD,
         { ...REWARD, label: "second", timeout_ms: 70_000 },
         { name: "remote", url: `http://127.0.0.1:${server.addr.port}` },
+        {
+          name: "judge",
+          url: `http://127.0.0.1:${server.addr.port}`,
+          model: "judge",
+          template: "{completion}",
+        },
       ],
     };
     const calm = await resumed([{ crash: undefined, set: {} }], overrides);

@@ -1,0 +1,75 @@
+import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
+import { z } from "zod";
+import { ask, limited, reached, readJson, requestKey } from "../../rewards/server.ts";
+
+/** Asks a server that is busy once, with this `Retry-After`, and returns how long it was left. */
+async function leftFor(after: string, timeout_ms = 60_000_000): Promise<number | null> {
+  const slept: number[] = [];
+  let asked = 0;
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
+    asked += 1;
+    return asked > 1
+      ? new Response("done")
+      : new Response("busy", { status: 429, headers: { "retry-after": after } });
+  });
+  const clock = { now: () => 0, sleep: (ms: number) => Promise.resolve(void slept.push(ms)) };
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const { signal } = new AbortController();
+  strictEqual(await ask({ url, body: "{}", timeout_ms, signal }, clock), "done");
+  return slept[0] ?? null;
+}
+
+Deno.test("ask() waits as long as Retry-After says, in seconds or until a date", async () => {
+  strictEqual(await leftFor("7"), 7000);
+  strictEqual(await leftFor("0"), 0);
+  const until = await leftFor(new Date(Date.now() + 3_600_000).toUTCString());
+  strictEqual(until! > 3_500_000 && until! <= 3_600_000, true, `${until}`);
+  for (const nonsense of ["", "soon", "-3", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
+    strictEqual(await leftFor(nonsense), 250, nonsense);
+  }
+});
+
+Deno.test("a request's key depends on the address and the body", () => {
+  const keys = [requestKey("a", "b"), requestKey("a", "c"), requestKey("b", "b")];
+  strictEqual(new Set(keys).size, 3);
+  strictEqual(requestKey("a", "b"), keys[0]);
+});
+
+Deno.test("readJson() says what an answer lacks", () => {
+  const read = (text: string) =>
+    readJson(text, { url: "http://a", shape: z.object({ n: z.number() }), what: "number" });
+  deepStrictEqual(read('{"n":1}'), { n: 1 });
+  throws(
+    () => read("<html>"),
+    /^Error: Cannot get a score from http:\/\/a because its answer is not JSON: <html>$/,
+  );
+  throws(() => read('{"n":"1"}'), /because its answer is no number: n: /);
+  throws(() => read("1"), /because its answer is no number: it: /);
+});
+
+Deno.test("limited() holds each server's calls apart", async () => {
+  const open = Promise.withResolvers<void>();
+  const began: string[] = [];
+  const call = (url: string, name: string) =>
+    limited({ url, requests_max: 1 }, async () => {
+      began.push(name);
+      await open.promise;
+    });
+  const calls = [call("http://a", "a1"), call("http://a", "a2"), call("http://b", "b1")];
+  await new Promise((resolve) => setImmediate(resolve));
+  deepStrictEqual(began, ["a1", "b1"]);
+  open.resolve();
+  await Promise.all(calls);
+  deepStrictEqual(began, ["a1", "b1", "a2"]);
+});
+
+Deno.test("reached() returns a status, or why there is none", async () => {
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => new Response(null, { status: 404 }),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  deepStrictEqual(await reached(url, { method: "HEAD" }), { status: 404 });
+  await server.shutdown();
+  match(String((await reached(url, {}) as { why: string }).why), /refused/);
+});
