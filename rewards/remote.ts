@@ -121,17 +121,29 @@ async function post(url: string, request: RequestInit): Promise<Tried> {
     const text = await response.text();
     if (response.ok) return scoreOf(text);
     const { status } = response;
-    const seconds = Number(response.headers.get("retry-after") ?? NaN);
+    const wait_ms = saidWait(response.headers);
     return {
       why: `it answered ${status}: ${text.slice(0, SHOWN_CHARACTERS).trim() || "no text"}`,
       final: status < 500 && !TRY_AGAIN.includes(status),
-      ...(seconds >= 0 && { wait_ms: seconds * 1000 }),
+      ...(wait_ms !== null && { wait_ms }),
     };
   } catch (error) {
     const { name } = error as Error;
     const why = name === "TimeoutError" ? "it did not answer in time" : causeOf(error);
     return { why, final: false };
   }
+}
+
+/**
+ * How long a server asks to wait, in ms: seconds, or a date by the server's own clock; null: it
+ * does not say. At least the first pause: `0` would be asked without end.
+ */
+function saidWait(headers: Headers): number | null {
+  const said = headers.get("retry-after")?.trim() ?? "";
+  const ms = /^\d+$/.test(said)
+    ? Number(said) * 1000
+    : Date.parse(said) - Date.parse(headers.get("date") ?? "");
+  return Number.isNaN(ms) ? null : Math.max(ms, FIRST_WAIT_MS);
 }
 
 /** What a failed fetch was caused by: itself it says only that it failed. */
