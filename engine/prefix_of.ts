@@ -38,6 +38,8 @@ export type ForkOptions = {
    * What the child reads differently although no input shows it: names of {@linkcode ForkPolicy}.
    */
   changed?: readonly string[];
+  /** Whether the child continues after a round that ended the run's loop. */
+  continues?: boolean;
   /** The overrides of the child's configuration, as the user wrote them. Only recorded. */
   overrides?: readonly string[];
 };
@@ -103,7 +105,9 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const parent = { run: run.id, round, seq };
   const note: ForkNote = { ...parent, loop: loop.name, overrides };
   const first: NewRow = { kind: "note/fork", key: run.id, value: canonicalJson(note) };
-  const own = prefix.map((row) => row.kind === "round" ? closedRound(journal, row) : asNew(row));
+  const own = prefix.map((row) =>
+    row.kind === "round" ? closedRound(journal, row, options.continues && loop) : asNew(row)
+  );
   return { parent, loop: loop.name, rows: [first, ...await Promise.all(own)] };
 }
 
@@ -333,10 +337,18 @@ function above(key: string): string[] {
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join("/"));
 }
 
-/** A round's row for the child, whose journal has no rows of later rounds. */
-async function closedRound(journal: Journal, row: JournalRow): Promise<NewRow> {
+/**
+ * A round's row for the child, whose journal has no rows of later rounds. `continues`: the loop
+ * that the child continues even if this round ended it.
+ */
+async function closedRound(
+  journal: Journal,
+  row: JournalRow,
+  continues: LoopNode | false | undefined,
+): Promise<NewRow> {
   const record = await journal.fetch(recordedValue(row)) as RoundRecord;
-  return await journal.row("round", row.key, { ...record, open_after_seq: 0 });
+  const until = record.until && !(continues && isUnder(row.key, continues.name));
+  return await journal.row("round", row.key, { ...record, until, open_after_seq: 0 });
 }
 
 function asNew({ kind, key, input_hash, value }: JournalRow): NewRow {

@@ -3,7 +3,7 @@ import { type Refill, refillOf } from "../algs/mod.ts";
 import type { Policy, RecentRewards } from "../data/mod.ts";
 import { mixtureOf } from "../configs/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
-import type { MixtureCarried } from "./mixture.ts";
+import { type MixtureCarried, refuseWeights } from "./mixture.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
 import { samplingOf } from "./sampling.ts";
 import type { OpenedSplit } from "./stages/open_data.ts";
@@ -58,6 +58,7 @@ export function refilledRollouts(
   const { policy, refill, mix = {}, ...rest } = from;
   const mixture = mixtureOf(config.data);
   const { drawn, recent } = mix;
+  if (drawn === undefined) refuseWeights(config, "`mix: ...`, what `mixtureCarried` starts with");
   const sampled = g.stage(sampleUntilFull, {
     ...rest,
     ...refill,

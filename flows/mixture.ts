@@ -1,7 +1,7 @@
 /** What a loop carries for a mixture of sources, and how a round draws from it. */
 import { type Mixture, mixtureOf } from "../configs/mod.ts";
 import type { Picks, RecentRewards } from "../data/mod.ts";
-import type { GraphBuilder, Ref } from "../engine/mod.ts";
+import { type GraphBuilder, InvalidInputError, type Ref } from "../engine/mod.ts";
 import type { RowsConfig } from "./open_rows.ts";
 import { mixSources, steerMixture } from "./stages/mix_sources.ts";
 import type { OpenedSplit } from "./stages/open_data.ts";
@@ -24,6 +24,18 @@ export function mixtureCarried(g: GraphBuilder, { data }: RowsConfig): MixtureCa
     drawn: g.constant(sources.map(() => 0)),
     ...(curriculum && { recent: g.constant<RecentRewards>(sources.map(() => null)) }),
   };
+}
+
+/**
+ * Refuses weights in a graph that does not mix its sources.
+ * @throws {InvalidInputError} Naming what to `pass`: weights would have no effect.
+ */
+export function refuseWeights({ data }: RowsConfig, pass: string): void {
+  if (mixtureOf(data) === null) return;
+  throw new InvalidInputError(
+    "Cannot draw a round because data.train has weights, and the graph does not mix its " +
+      `sources: pass ${pass}`,
+  );
 }
 
 /** A round's choice of sources. */

@@ -1,7 +1,7 @@
 import { refillOf } from "../algs/mod.ts";
-import { mixtureOf, OnlineConfig } from "../configs/mod.ts";
+import { OnlineConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
-import { graph, type GraphBuilder, InvalidInputError, type Ref } from "../engine/mod.ts";
+import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import type { Publication } from "../workers/mod.ts";
 import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
@@ -21,6 +21,7 @@ import {
   mixtureAfter,
   type MixtureCarried,
   mixtureCarried,
+  refuseWeights,
 } from "./mixture.ts";
 import { openedOf } from "./open_algorithm.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
@@ -47,12 +48,7 @@ export function scoredRollouts(
   const { seed, prompts_per_round: count, samples_per_prompt, rollouts, sampler } = config;
   const slabs = { slab_groups: rollouts.slab_groups, samplers: sampler.replicas };
   const { data, round, mixed } = from;
-  if (mixed === undefined && mixtureOf(config.data) !== null) {
-    throw new InvalidInputError(
-      "Cannot draw a round because data.train has weights, and the graph does not mix its " +
-        "sources: pass `mixed: mixedRound(...)`",
-    );
-  }
+  if (mixed === undefined) refuseWeights(config, "`mixed: mixedRound(...)`");
   const picks = mixed && { picks: mixed.picks };
   const drawn = g.stage(drawPrompts, { data, round, count, seed, slabs, ...picks });
   const published = g.stage(publishPolicy, { policy: from.policy });

@@ -1,4 +1,4 @@
-import type { CheckpointsConfig } from "../configs/mod.ts";
+import { type CheckpointsConfig, metricName } from "../configs/mod.ts";
 
 /** The facts of a checkpoint that decide how long it is kept. */
 export type Candidate = {
@@ -6,6 +6,8 @@ export type Candidate = {
   number: number;
   round: number | null;
   metric: number | null;
+  /** As it is recorded; absent: of the configured one, or in an older record. */
+  metric_name?: string;
 };
 export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;
 /**
@@ -44,14 +46,19 @@ export function kept(
   return reasons;
 }
 
-/** The best `count` of the checkpoints that have the metric; if equal, the newer one. */
+/**
+ * The best `count` of the checkpoints that have the metric; if equal, the newer one. A resume or a
+ * fork may have changed the metric: values of the former one cannot be compared.
+ */
 function best(
   candidates: readonly Candidate[],
-  { mode, count }: NonNullable<KeepPolicy["keep_best"]>,
+  { metric, mode, count }: NonNullable<KeepPolicy["keep_best"]>,
 ): Candidate[] {
   const sign = mode === "max" ? -1 : 1;
+  const wanted = metricName(metric);
   return candidates.map((candidate, at) => ({ candidate, at, value: candidate.metric }))
     .filter(({ value }) => value !== null && !Number.isNaN(value))
+    .filter(({ candidate: { metric_name = wanted } }) => metric_name === wanted)
     .toSorted((a, b) => sign * (a.value! - b.value!) || b.at - a.at)
     .slice(0, count).map(({ candidate }) => candidate);
 }

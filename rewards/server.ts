@@ -140,13 +140,16 @@ async function post(url: string, request: RequestInit): Promise<Tried> {
     const text = await response.text();
     if (response.ok) return { text };
     const { status, headers } = response;
-    // Seconds or a date (RFC 9110, 10.2.3).
-    const after = headers.get("retry-after") ?? "";
-    const wait_ms = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
+    const after = headers.get("retry-after")?.trim() ?? "";
+    // Seconds, or a date (RFC 9110, 10.2.3) by the server's own clock.
+    const said_ms = /^\d+$/.test(after)
+      ? Number(after) * 1000
+      : Date.parse(after) - Date.parse(headers.get("date") ?? "");
     return {
       why: `it answered ${status}: ${shown(text) || "no text"}`,
       final: status < 500 && !TRY_AGAIN.includes(status),
-      ...(wait_ms >= 0 && { wait_ms }),
+      // `0` would be asked without end.
+      ...(!Number.isNaN(said_ms) && { wait_ms: Math.max(said_ms, FIRST_WAIT_MS) }),
     };
   } catch (error) {
     const { name } = error as Error;

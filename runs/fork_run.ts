@@ -143,6 +143,7 @@ export async function planFork(
     loop,
     round,
     changed: readsOtherRows(changing) ? [Rows.name] : [],
+    continues: canonicalJson(before.stop ?? null) !== canonicalJson(after.stop ?? null),
     overrides,
   });
   const settings = changed.filter(({ path, read_by }) =>

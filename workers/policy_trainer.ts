@@ -274,7 +274,12 @@ export class PolicyTrainer {
   /** Writes a checkpoint. It counts once its note is recorded with the stage's result. */
   async save(
     policy: Policy,
-    { dir, round, metric = null }: { dir: string; round: number | null; metric?: number | null },
+    { dir, round, metric = null, metric_name }: {
+      dir: string;
+      round: number | null;
+      metric?: number | null;
+      metric_name?: string;
+    },
     caller: Caller,
   ): Promise<CheckpointNote> {
     const args = { version: policy.version, dir };
@@ -287,7 +292,8 @@ export class PolicyTrainer {
       );
       const { number } = policy;
       const whole = wholeCheckpoint(answers);
-      const checkpoint = { ...this.#calls.mark, ...whole, number, round, metric };
+      const named = metric !== null && metric_name !== undefined && { metric_name };
+      const checkpoint = { ...this.#calls.mark, ...whole, number, round, metric, ...named };
       this.#chain.addCheckpoint(checkpoint);
       return checkpoint;
     } finally {

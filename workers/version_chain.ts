@@ -40,6 +40,9 @@ const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
   metric: z.number().nullable().describe(
     "The value of checkpoints.keep_best's metric; null: none configured, or none reported.",
   ),
+  metric_name: z.string().optional().describe(
+    "Which metric it is. Absent: there is no value, or in an older record.",
+  ),
 });
 /** A `note/checkpoint` row, and the facts that decide how long it is kept. */
 export type CheckpointNote = z.infer<typeof checkpointNoteSchema>;

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import { z } from "zod";
-import { CheckpointsConfig } from "../../configs/mod.ts";
+import { CheckpointsConfig, metricName } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
 import {
   defineStage,
@@ -56,7 +56,8 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
         const models = [policy, ...(beside ? [beside] : [])];
         const wanted = checkpoints.keep_best?.metric ?? null;
         const metric = await metricOf(ctx, { round, models, wanted });
-        const saved = await trainer.save(policy, { dir, round, metric }, ctx);
+        const metric_name = wanted === null ? undefined : metricName(wanted);
+        const saved = await trainer.save(policy, { dir, round, metric, metric_name }, ctx);
         await ctx.record("note/checkpoint", policy.version, saved);
       }
       // An engine that died after it had saved it may not have dropped the others.

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { StopConfig } from "../../configs/mod.ts";
+import { metricName, StopConfig } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { roundMetricsSoFar, valueOf } from "./round_metrics.ts";
@@ -7,6 +7,7 @@ import { roundMetricsSoFar, valueOf } from "./round_metrics.ts";
 const /** @internal */ progressSchema = z.strictObject({
   best: z.number().nullable().describe("The best value so far; null: none yet."),
   round: z.int().nonnegative().describe("The round that reached it; 0: none."),
+  by: z.string().optional().describe("The metric and its direction. Absent: in an older record."),
 });
 /** How far a run has come by the metric that ends it. */
 export type Progress = z.infer<typeof progressSchema>;
@@ -29,6 +30,12 @@ const Output = z.strictObject({
 });
 type Output = z.infer<typeof Output>;
 
+/** The progress so far; none if a fork has changed what it is measured by. */
+export function progressOf(before: Progress, { mode, metric }: StopConfig): Progress {
+  const by = `${mode} ${metricName(metric)}`;
+  return (before.by ?? by) === by ? { ...before, by } : { best: null, round: 0, by };
+}
+
 /**
  * Whether training ends with this round: its metric was measured, and the best value is
  * `patience_rounds` old. A round without an evaluation changes nothing. Only reads: safe to run
@@ -39,19 +46,20 @@ export const judgeProgress: Stage<Input, Output> = defineStage({
   version: 1,
   input: Input,
   output: Output,
-  async run({ round, rounds, stop, progress: before }, ctx: RecordingContext) {
+  async run({ round, rounds, stop, progress }, ctx: RecordingContext) {
+    const before = progressOf(progress, stop);
     const value = valueOf(await roundMetricsSoFar(ctx), stop.metric);
     if (value === null) return { progress: before, done: false, last: rounds };
     const sign = stop.mode === "max" ? 1 : -1;
     const better = before.best === null || sign * (value - before.best) > stop.min_delta;
-    const progress = better ? { best: value, round } : before;
-    const done = round - progress.round >= stop.patience_rounds;
+    const now = better ? { ...before, best: value, round } : before;
+    const done = round - now.round >= stop.patience_rounds;
     if (done && round < rounds) {
       ctx.emit({
         log: `training stops after round ${round}: ${stop.metric} was best in round ` +
-          `${progress.round} (${progress.best}) and is ${value} now`,
+          `${now.round} (${now.best}) and is ${value} now`,
       });
     }
-    return { progress, done, last: done ? round : rounds };
+    return { progress: now, done, last: done ? round : rounds };
   },
 });

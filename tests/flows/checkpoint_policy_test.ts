@@ -52,7 +52,7 @@ for (const mode of ["max", "min"] as const) {
     const best = saved.toSorted((a, b) =>
       sign * (a.metric! - b.metric!) || b.number - a.number
     )[0]!;
-    ok(saved.every(({ metric }) => metric !== null));
+    ok(saved.every(({ metric, metric_name }) => metric !== null && metric_name === "reward/mean"));
     deepStrictEqual(rounds, [...new Set([best.round, 8])].toSorted());
   });
 }

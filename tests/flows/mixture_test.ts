@@ -1,10 +1,12 @@
-import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { SupervisedConfig } from "../../configs/mod.ts";
+import { deepStrictEqual, match, ok, strictEqual, throws } from "node:assert/strict";
+import { OnlineConfig, SupervisedConfig } from "../../configs/mod.ts";
 import { type ArtifactRef, type Batch, type RowTable, type Slab, tableOf } from "../../data/mod.ts";
-import type { GraphDefinition } from "../../engine/mod.ts";
+import { graph, type GraphBuilder, type GraphDefinition } from "../../engine/mod.ts";
 import { runView } from "../../runs/mod.ts";
 import { Crashed, FakeSampler, type MemoryStore } from "../../testing/mod.ts";
+import { NO_DRAWS, preparePolicy, refilledRollouts, scoredRollouts } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
+import { openRows } from "../../flows/open_rows.ts";
 import { preference } from "../../flows/preference.ts";
 import { supervised } from "../../flows/supervised.ts";
 import { sampled } from "../sample.ts";
@@ -39,6 +41,7 @@ const sampler = () =>
     stop: () => "stop",
   });
 
+type Drawing = Parameters<typeof scoredRollouts>[2];
 type Asked<C> = { flow: GraphDefinition<C, unknown, unknown>; config: (model: string) => C };
 
 /** What a run drew, killed at these moments and resumed. */
@@ -164,6 +167,29 @@ Deno.test("a graph without weights is the same as before mixtures", async () => 
   const drawing = online.build(config).draw();
   ok(!drawing.includes("mix_sources"));
   match(online.build(onlineConfig("m", { data: data(1, 1) })).draw(), /mix_sources/);
+});
+
+Deno.test("a custom graph that does not mix its sources refuses weights", () => {
+  const config = onlineConfig("m", { data: data(1, 1) });
+  const unmixed = (body: (g: GraphBuilder, from: Drawing) => unknown) =>
+    graph("unmixed", OnlineConfig, (g, config) => {
+      const model_path = config.model.path;
+      const policy = g.stage(preparePolicy, { model_path, optimizer: config.trainer.optimizer });
+      const opened = openRows(g, config, { split: "train", use: "prompt", model_path });
+      return body(g, { data: opened, round: g.constant(1), policy });
+    }).build(config);
+  const draws = { draws: NO_DRAWS as never, refill: { batches_max: 1 } as never };
+  for (
+    const [body, what] of [
+      [(g: GraphBuilder, from: Drawing) => scoredRollouts(g, config, from), "mixed: mixedRound"],
+      [
+        (g: GraphBuilder, from: Drawing) => refilledRollouts(g, config, { ...from, ...draws }),
+        "mix: ",
+      ],
+    ] as const
+  ) {
+    throws(() => unmixed(body), new RegExp(`data.train has weights.*pass \`${what}`));
+  }
 });
 
 const CURRICULUM = { data: data(1, 1, { curriculum: { memory: 0.5 } }) };

@@ -31,6 +31,20 @@ Deno.test("kept() with mode min takes the lowest, and none that has no number", 
   deepStrictEqual(names(kept(all, best, 8)), ["v2", "v8"]);
 });
 
+Deno.test("kept() compares no value of a metric that was configured before", () => {
+  const of = (metric_name: string, one: Candidate) => ({ ...one, metric_name });
+  const all = [
+    of("reward/mean", candidate(2, 0.9)),
+    of("eval/pass_at_1", candidate(4, 0.2)),
+    of("eval/pass_at_1", candidate(6, 0.1)),
+    of("eval/pass_at_1", candidate(8, 0)),
+  ];
+  const keep_best = { metric: "eval/pass@1", mode: "max" as const, count: 1 };
+  deepStrictEqual(names(kept(all, { ...LAST, keep_best }, 8)), ["v4", "v8"]);
+  const older = [candidate(2, 0.9), ...all.slice(1)]; // It does not say which metric it is.
+  deepStrictEqual(names(kept(older, { ...LAST, keep_best }, 8)), ["v2", "v8"]);
+});
+
 Deno.test("kept() keeps what the oldest version in use is rebuilt from", () => {
   const all = [2, 4, 6, 8].map((number) => candidate(number));
   deepStrictEqual(names(kept(all, LAST, 5)), ["v4", "v8"]);

@@ -90,6 +90,22 @@ Deno.test("remote asks a failing server again, with one key, when it says", asyn
   });
 });
 
+Deno.test("remote waits until the date that a server names, and never asks without a pause", async () => {
+  const date = "Wed, 21 Oct 2026 07:28:00 GMT";
+  const answers = [
+    status(503, { date, "retry-after": "Wed, 21 Oct 2026 07:28:09 GMT" }),
+    status(503, { date, "retry-after": "Wed, 21 Oct 2026 07:27:00 GMT" }),
+    status(429, { "retry-after": "0" }),
+    status(429, { "retry-after": "soon" }),
+    json({ rewards: 1 }),
+  ];
+  await withServer(answers, async (url) => {
+    const clock = counted();
+    await scoreRemotely(sample(), { url, ...LIMITS }, clock);
+    deepStrictEqual(clock.slept, [9000, 250, 250, 2000]);
+  });
+});
+
 Deno.test("remote gives up in time, or at once if a retry would not help", async () => {
   const fails = async (answer: () => Response, why: RegExp) =>
     await withServer([answer], async (url) => {
