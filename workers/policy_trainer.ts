@@ -274,26 +274,21 @@ export class PolicyTrainer {
   /** Writes a checkpoint. It counts once its note is recorded with the stage's result. */
   async save(
     policy: Policy,
-    { dir, round, metric = null, metric_name }: {
-      dir: string;
-      round: number | null;
-      metric?: number | null;
-      metric_name?: string;
-    },
+    { dir, round, metric = null, metric_name }:
+      & { dir: string; round: number | null }
+      & Partial<Pick<CheckpointNote, "metric" | "metric_name">>,
     caller: Caller,
   ): Promise<CheckpointNote> {
-    const args = { version: policy.version, dir };
     this.writing.add(dir);
     try {
       const { answers } = await this.#resident(
         policy.version,
         caller,
-        () => this.#calls.ask("save", args, caller),
+        () => this.#calls.ask("save", { version: policy.version, dir }, caller),
       );
-      const { number } = policy;
-      const whole = wholeCheckpoint(answers);
+      const saved = { ...wholeCheckpoint(answers), number: policy.number, round, metric };
       const named = metric !== null && metric_name !== undefined && { metric_name };
-      const checkpoint = { ...this.#calls.mark, ...whole, number, round, metric, ...named };
+      const checkpoint = { ...this.#calls.mark, ...saved, ...named };
       this.#chain.addCheckpoint(checkpoint);
       return checkpoint;
     } finally {

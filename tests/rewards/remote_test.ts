@@ -90,7 +90,7 @@ Deno.test("remote asks a failing server again, with one key, when it says", asyn
   });
 });
 
-Deno.test("remote waits until the date that a server names, and never asks without a pause", async () => {
+Deno.test("remote waits until a date, and never asks without a pause", async () => {
   const date = "Wed, 21 Oct 2026 07:28:00 GMT";
   const answers = [
     status(503, { date, "retry-after": "Wed, 21 Oct 2026 07:28:09 GMT" }),
