@@ -1,5 +1,5 @@
 /** Forks of runs that are evaluated between rounds, and of those that `stop` has ended. */
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { strictEqual } from "node:assert/strict";
 import { forkRun, runView } from "../../runs/mod.ts";
 import { rowsOf } from "../flows/fixtures.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
