@@ -182,12 +182,13 @@ export async function executeRun<T>(
 async function blocksOf(
   home: Home,
   { head, config }: { head: RunHead; config: Record<string, unknown> },
-  { replan = {}, settings = [] }: SessionOptions,
+  { replan = {}, settings = [], hosts }: SessionOptions,
 ) {
   const earlier = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), earlier, replan);
-  // Reported immediately, like replans.
-  if (blocks && settings.length > 0) placeGpus([...plannedGroups(blocks).values()]);
+  // What this machine lacks is bad input, reported immediately. Named hosts announce theirs.
+  const isChanged = settings.length > 0 || asked.length > 0;
+  if (blocks && isChanged && !hosts) placeGpus([...plannedGroups(blocks).values()]);
   return { blocks, recorded: [...earlier, ...asked], asked };
 }
 

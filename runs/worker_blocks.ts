@@ -8,8 +8,6 @@ import {
   type AnyRole,
   type AskedReplan,
   askedReplans,
-  placeGpus,
-  plannedGroups,
   Replan,
   replanned,
   ROLES,
@@ -87,8 +85,6 @@ export function plannedBlocks(
     ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
   ];
   const then = replannedBlocks(blocks, [...earlier, ...rows]);
-  // What this machine lacks is bad input, reported immediately.
-  if (rows.length > 0) placeGpus([...plannedGroups(then).values()]);
   const note = (row: Replan): NewRow => ({
     kind: "note/replan",
     key: "resume",

@@ -7,6 +7,7 @@ export { ask, askResident } from "./ask.ts";
 export * from "./call.ts";
 export { WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
+export * from "./gpus_on_hosts.ts";
 export { type GroupSpec, groupSpec } from "./group_spec.ts";
 export type { HostOptions } from "./hosts.ts";
 export { Hub } from "./hub.ts";
