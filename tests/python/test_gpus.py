@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from holdfast_worker.gpus import gpu_order, visible_gpus
 
 
@@ -13,9 +14,7 @@ from holdfast_worker.gpus import gpu_order, visible_gpus
         ("-1", []),
     ],
 )
-def test_the_environment_names_the_gpus(
-    given: str, expected: list[str], tmp_path: Path
-) -> None:
+def test_the_environment_names_the_gpus(given: str, expected: list[str], tmp_path: Path) -> None:
     (tmp_path / "nvidia0").touch()
     env = {"CUDA_VISIBLE_DEVICES": given}
     assert visible_gpus(env, devices_directory=str(tmp_path)) == expected
