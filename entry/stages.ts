@@ -52,7 +52,6 @@ export {
 export {
   type Generated,
   PolicySampler,
-  type Published as PublishedPolicy,
   RewardScorer,
   type SampleScore,
   type ScoringFunction,
@@ -65,6 +64,7 @@ export {
   PolicyTrainer,
   type Progress,
   Publication,
+  type Published as PublishedPolicy,
   type PublishTarget,
 } from "../workers/mod.ts";
 export {

@@ -8,7 +8,7 @@ export type HostGpus = {
   /** As `CUDA_VISIBLE_DEVICES` names them there. */
   gpus: readonly string[];
   /** `CUDA_DEVICE_ORDER` of these names; null: the host's environment decides. */
-  gpu_order: GpuPlace["order"];
+  gpu_order: "PCI_BUS_ID" | null;
   /** Ranks of each role that it has room for; absent: any number. */
   ranks?: Readonly<Record<string, number>>;
   /** Whether ranks on other hosts can reach the ones here. */

@@ -4,6 +4,7 @@ export * from "./environments.ts";
 export * from "./failures.ts";
 export { Faults } from "./faults.ts";
 export { ask, askResident } from "./ask.ts";
+export { rebuild } from "./rebuild.ts";
 export * from "./call.ts";
 export { WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";

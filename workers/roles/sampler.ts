@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Draw, Message, Row, Sampling, Slab } from "../../data/mod.ts";
+import { Draw, Message, type Policy, Row, Sampling, Slab } from "../../data/mod.ts";
 import { Publication } from "../model_files.ts";
 import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
 import {
@@ -11,6 +11,9 @@ import {
   type PlannedGroup,
   threadsEnv,
 } from "./role.ts";
+
+/** A policy whose weights were written out for samplers. */
+export type Published = { policy: Policy; publication: Publication };
 
 /** What a sampler is started with. */
 const SamplerSpec = z.strictObject({
@@ -105,8 +108,11 @@ export const samplerRole = defineRole({
   spec: SamplerSpec,
   operations,
   parts: { Message, Row, Draw, Slab, Sampling, Publication, Probe },
-  // `PolicySampler` loads the publication of the wanted version, and rewrites it if it is gone.
-  rebuilt: "by_client",
+  // `PolicySampler` knows the publication of a version, and has it rewritten if it is gone.
+  rebuilt: {
+    from_record: (ask, { policy, publication }: Published) =>
+      ask("load", { version: policy.version, model_path: policy.model_path, publication }),
+  },
   groups: ({ sampler, seed }) =>
     Array.from(
       { length: sampler.replicas },

@@ -19,6 +19,7 @@ import {
   StepCut,
 } from "../../data/mod.ts";
 import { onGpu } from "../gpus.ts";
+import { checkSameSteps } from "./check_same_steps.ts";
 import {
   Checkpoint,
   FileEntry,
@@ -260,6 +261,12 @@ export function trainerGroup(
   };
 }
 
+/** The record of a version: what is loaded, if anything, and the batches that are redone then. */
+type TrainerRecord = {
+  load: z.input<typeof operations.load.args> | null;
+  redo: { args: z.input<typeof operations.train.args>; recorded: StepRecord[] }[];
+};
+
 /** The role of workers that train the policy and, if the algorithm has one, the value model. */
 export const trainerRole = defineRole({
   name: "trainer",
@@ -297,7 +304,16 @@ export const trainerRole = defineRole({
     PreferenceBatch,
   },
   reads: { Batch },
-  rebuilt: "by_client", // `PolicyTrainer`: a checkpoint, and the recorded batches after it.
+  // `Materialiser` knows which checkpoint, and which recorded batches come after it.
+  rebuilt: {
+    async from_record(ask, { load, redo }: TrainerRecord): Promise<void> {
+      if (load) await ask("load", load);
+      for (const { args, recorded } of redo) {
+        const { steps } = await ask("train", args);
+        checkSameSteps(args.to, { recorded, redone: steps });
+      }
+    },
+  },
   groups: ({ trainer, value_model, head, seed }) => [
     trainerGroup(trainer, { seed, head }),
     ...(value_model
