@@ -243,7 +243,8 @@ export function verdict(name: string, findings: string[], recorded: number): str
   const { length } = findings;
   if (length === recorded) return null;
   if (length < recorded) {
-    return `${name} fell from ${recorded} to ${length}. Lower the record: deno test -A tests/tidy_test.ts -- --record`;
+    return `${name} fell from ${recorded} to ${length}. ` +
+      "Lower the record: deno test -A tests/tidy_test.ts -- --record";
   }
   return `${name} rose from ${recorded} to ${length}, and may only fall. It counts:\n${
     findings.join("\n")

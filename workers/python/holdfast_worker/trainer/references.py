@@ -66,7 +66,8 @@ class References:
             )
             raise BadDataError(
                 "Cannot score ref_logp "
-                f"because the device has no room for the reference model '{self.path}' beside the one "
+                f"because the device has no room for the reference model '{self.path}' beside the "
+                "one "
                 f"that is trained: {fix}"
             ) from error
 
@@ -83,7 +84,8 @@ class References:
         if not hasattr(self.engine.module, "disable_adapter"):
             raise BadDataError(
                 "Cannot score ref_logp "
-                "because reference_path is null and the model has no adapter to switch off: name the "
+                "because reference_path is null and the model has no adapter to switch off: name "
+                "the "
                 "reference model's directory"
             )
         with self.engine.module.disable_adapter():
