@@ -8,6 +8,7 @@ import {
   type AnyRole,
   type AskedReplan,
   askedReplans,
+  ModelOpening,
   placeGpus,
   plannedGroups,
   Replan,
@@ -26,6 +27,8 @@ import {
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
+/** A custom graph may have a different `model` block, or none. */
+const RecordedModel = z.object(ModelOpening.shape).catch(ModelOpening.parse({}));
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /**
@@ -59,6 +62,7 @@ export function workerBlocks(
   );
   return {
     trainer,
+    model: RecordedModel.parse(config.model ?? {}),
     head,
     value_model,
     sampler,

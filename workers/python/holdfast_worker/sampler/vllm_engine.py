@@ -201,6 +201,7 @@ class VllmEngine:
             "seed": self.spec.seed % 2**31,
             "dtype": self.spec.dtype,
             "max_model_len": self.spec.max_model_len,
+            "trust_remote_code": self.spec.trust_remote_code,
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
             **memory_arguments(
                 self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()
