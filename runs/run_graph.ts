@@ -19,6 +19,7 @@ import {
 } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
+import { asPinned, pinnedModels } from "./hub_models.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
@@ -53,10 +54,11 @@ export async function runGraph<In, C, T>(
   definition: GraphDefinition<In, C, T>,
   options: RunGraphOptions<NoInfer<In>>,
 ): Promise<Outcome<T> & { run: string }> {
-  const { config, home, entry, id, name, ...session } = options;
+  const { config: given, home, entry, id, name, ...session } = options;
   if (id !== undefined) checkRunId(id);
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
+    const config = await withCommits(given, { known, open, onSetup: session.onSetup });
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
       return {
@@ -69,6 +71,16 @@ export async function runGraph<In, C, T>(
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
     return { ...await executeRun(open, { head, graph }, { ...session, settings }), run: head.id };
   });
+}
+
+/** A script's configuration with the commits of its models: the recorded ones, or those of now. */
+async function withCommits<In>(
+  given: In,
+  { known, open, onSetup }: { known: RunHead | null; open: Home } & Pick<SessionOptions, "onSetup">,
+): Promise<In> {
+  if (typeof given !== "object" || given === null) return given;
+  if (known !== null) return asPinned(given, JSON.parse(known.config) as object);
+  return (await pinnedModels(given, { home: open.dir, onSetup, download: false })).config;
 }
 
 /**

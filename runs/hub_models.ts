@@ -1,0 +1,190 @@
+/**
+ * Models of the hub that a configuration names: they get their commits before a run is recorded, so
+ * the record says which bytes they were, and a resumed run never meets newer ones.
+ */
+import { type Config, namedFiles, setAt, valueAt } from "../configs/mod.ts";
+import { hubName } from "../data/mod.ts";
+import {
+  canonicalJson,
+  InvalidInputError,
+  type NewRow,
+  recordedValue,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import {
+  ensureEnvironment,
+  environmentOf,
+  FetchedModel,
+  fetchModels,
+  type OnEnvironmentProgress,
+  runPython,
+  type WantedModel,
+} from "../workers/mod.ts";
+import { z } from "zod";
+import { ancestors } from "./lineage.ts";
+
+/** Where models are looked for, and who hears of it. */
+export type HubOptions = {
+  home: string;
+  onSetup?: OnEnvironmentProgress;
+  say?: (text: string) => void;
+};
+
+/** A model that a configuration names. `trusted`: its code may run. */
+type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> & {
+  trusted: boolean;
+};
+
+/** What a worker's block says about its environment. */
+type Interpreter = Pick<Config, "trainer">;
+
+function namedModels(config: object): NamedModel[] {
+  const trusts = valueAt(config, ["model", "trust_remote_code"]) === true;
+  return namedFiles(config).flatMap(({ path, kind, text }) =>
+    // A reward model is its own: the policy's setting is not about it.
+    kind === "model" ? [{ path, text, trusted: trusts && path[0] !== "reward" }] : []
+  );
+}
+
+/** The models of the hub that a configuration names, each once. */
+function hubModels(config: object): WantedModel[] {
+  const named = namedModels(config).filter(({ text }) => hubName(text) !== null);
+  return [...new Set(named.map(({ text }) => text))].map((name) => ({
+    name,
+    code: named.some(({ text, trusted }) => text === name && trusted),
+    recorded: null,
+  }));
+}
+
+async function pythonOf(config: object, { home, onSetup }: HubOptions): Promise<string> {
+  const { trainer } = config as Interpreter;
+  const own = trainer.python;
+  return await ensureEnvironment(environmentOf(trainer), { home, own, onProgress: onSetup });
+}
+
+/**
+ * The configuration with the commit of each model of the hub, and these models. With `download`
+ * they are then in the cache of this host.
+ * @throws {InvalidInputError | InfrastructureError} See {@linkcode fetchModels}.
+ */
+export async function pinnedModels<C extends object>(
+  config: C,
+  { download, ...options }: HubOptions & { download: boolean },
+): Promise<{ config: C; models: FetchedModel[] }> {
+  const wanted = hubModels(config);
+  if (wanted.length === 0) return { config, models: [] };
+  const { say } = options;
+  const models = await fetchModels(await pythonOf(config, options), wanted, { download, say });
+  const pinned = namedModels(config).reduce<unknown>((so_far, { path, text }) => {
+    const place = wanted.findIndex(({ name }) => name === text);
+    return place < 0 ? so_far : setAt(so_far, { path, to: models[place]!.name });
+  }, config);
+  return { config: pinned as C, models };
+}
+
+/** The configuration with the directory of each model, for what reads a model's files now. */
+export function withDirectories<C extends object>(config: C, models: readonly FetchedModel[]): C {
+  return namedModels(config).reduce<unknown>((so_far, { path, text }) => {
+    const found = models.find(({ name }) => name === text);
+    return found === undefined ? so_far : setAt(so_far, { path, to: found.directory });
+  }, config) as C;
+}
+
+/**
+ * A script passes the same configuration again: its models have the commits that the run recorded,
+ * if it names the same revisions.
+ */
+export function asPinned<C extends object>(config: C, recorded: object): C {
+  return namedModels(config).reduce<unknown>((so_far, { path, text }) => {
+    const [given, known] = [text, String(valueAt(recorded, path))].map(hubName);
+    const is_same = given && known && given.commit === null && given.model === known.model &&
+      given.revision === known.revision;
+    return is_same ? setAt(so_far, { path, to: valueAt(recorded, path) }) : so_far;
+  }, config) as C;
+}
+
+/** Value of a `note/model` row; its key is the model's name with its commit. */
+const ModelNote = FetchedModel.omit({ name: true, directory: true });
+
+/**
+ * Brings the models that a run recorded into the cache of this host, at their commits; without a
+ * network if the cache has them. `rows`: record those that are not recorded yet.
+ * @throws {InvalidInputError} If a model has no commit.
+ */
+export async function presentModels(
+  store: Store,
+  { head, config }: { head: RunHead; config: object },
+  options: HubOptions,
+): Promise<{ models: FetchedModel[]; rows: NewRow[] }> {
+  const wanted = hubModels(config);
+  if (wanted.length === 0) return { models: [], rows: [] };
+  const free = wanted.find(({ name }) => hubName(name)!.commit === null);
+  if (free !== undefined) {
+    throw new InvalidInputError(
+      `Cannot run '${head.id}' because its model '${free.name}' was recorded without a commit: ` +
+        "another version could arrive at the next start. Fix: give createRun the configuration " +
+        "that pinnedModels returns",
+      { run: head.id, model: free.name },
+    );
+  }
+  const known = await recordedModels(store, head);
+  const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
+  const python = await pythonOf(config, options);
+  const models = await fetchModels(python, asked, { download: true, say: options.say });
+  const rows = models.filter(({ name }) => !known.has(name)).map((model): NewRow => ({
+    kind: "note/model",
+    key: model.name,
+    value: canonicalJson(ModelNote.strip().parse(model)),
+  }));
+  return { models, rows };
+}
+
+/** What the run and its ancestors recorded, by name with commit. */
+async function recordedModels(
+  store: Store,
+  head: RunHead,
+): Promise<Map<string, z.infer<typeof ModelNote>>> {
+  const runs = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
+  const rows = await Promise.all(runs.map(({ id }) => store.read(id, { kinds: ["note/model"] })));
+  return new Map(rows.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]));
+}
+
+const Answers = z.array(z.string().nullable());
+
+/**
+ * Checks that no model needs its own code without `trust_remote_code`, and that code which may run
+ * is whole.
+ * @throws {InvalidInputError} One sentence with the fix.
+ */
+export async function checkModelCode(
+  config: object,
+  { models, ...options }: HubOptions & { models: readonly FetchedModel[] },
+): Promise<void> {
+  const asked = namedModels(config).map(({ text, trusted }) => ({
+    name: text,
+    directory: models.find(({ name }) => name === text)?.directory ?? text,
+    trusted,
+  })).filter(({ directory }) => bringsCode(directory));
+  if (asked.length === 0) return;
+  const { code, stdout, stderr } = await runPython(await pythonOf(config, options), {
+    module: "holdfast_worker.model_code",
+    input: JSON.stringify(asked),
+  });
+  if (code !== 0) {
+    throw new InvalidInputError(`Cannot check the code of models:\n${stderr.trimEnd()}`, { code });
+  }
+  const why = Answers.parse(JSON.parse(stdout.trimEnd().split("\n").at(-1)!)).find(Boolean);
+  if (why) throw new InvalidInputError(why, { models: asked.map(({ name }) => name) });
+}
+
+/** Most models bring none: then nothing is asked. */
+function bringsCode(directory: string): boolean {
+  return ["config.json", "tokenizer_config.json"].some((name) => {
+    try {
+      return Deno.readTextFileSync(`${directory}/${name}`).includes('"auto_map"');
+    } catch {
+      return false; // What a directory lacks is said elsewhere.
+    }
+  });
+}
