@@ -13,3 +13,9 @@ export function hubName(text: string): HubName | null {
   if (model === undefined) return null;
   return { model, revision, commit: commit ?? (COMMIT.test(revision) ? revision : null) };
 }
+
+/** The whole name, by which two spellings of one model are the same. */
+export function hubNameText({ model, revision, commit }: HubName): string {
+  const pinned = commit === null || commit === revision ? "" : `@${commit}`;
+  return `${model}@${revision}${pinned}`;
+}

@@ -3,7 +3,7 @@
  * the record says which bytes they were, and a resumed run never meets newer ones.
  */
 import { type Config, namedFiles, setAt, valueAt } from "../configs/mod.ts";
-import { hubName } from "../data/mod.ts";
+import { hubName, hubNameText } from "../data/mod.ts";
 import {
   canonicalJson,
   InvalidInputError,
@@ -31,8 +31,9 @@ export type HubOptions = {
   say?: (text: string) => void;
 };
 
-/** A model that a configuration names. `trusted`: its code may run. */
+/** A model that a configuration names. `hub`: its whole name there. `trusted`: its code may run. */
 type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> & {
+  hub: string | null;
   trusted: boolean;
 };
 
@@ -41,18 +42,21 @@ type Interpreter = Pick<Config, "trainer">;
 
 function namedModels(config: object): NamedModel[] {
   const trusts = valueAt(config, ["model", "trust_remote_code"]) === true;
-  return namedFiles(config).flatMap(({ path, kind, text }) =>
+  return namedFiles(config).filter(({ kind }) => kind === "model").map(({ path, text }) => {
+    const name = hubName(text);
+    const hub = name === null ? null : hubNameText(name);
     // A reward model is its own: the policy's setting is not about it.
-    kind === "model" ? [{ path, text, trusted: trusts && path[0] !== "reward" }] : []
-  );
+    return { path, text, hub, trusted: trusts && !path.includes("reward") };
+  });
 }
 
 /** The models of the hub that a configuration names, each once. */
 function hubModels(config: object): WantedModel[] {
-  const named = namedModels(config).filter(({ text }) => hubName(text) !== null);
-  return [...new Set(named.map(({ text }) => text))].map((name) => ({
+  const named = namedModels(config).filter(({ hub }) => hub !== null);
+  // Two spellings of one revision must not get two commits.
+  return [...new Set(named.map(({ hub }) => hub!))].map((name) => ({
     name,
-    code: named.some(({ text, trusted }) => text === name && trusted),
+    code: named.some(({ hub, trusted }) => hub === name && trusted),
     recorded: null,
   }));
 }
@@ -76,8 +80,8 @@ export async function pinnedModels<C extends object>(
   if (wanted.length === 0) return { config, models: [] };
   const { say } = options;
   const models = await fetchModels(await pythonOf(config, options), wanted, { download, say });
-  const pinned = namedModels(config).reduce<unknown>((so_far, { path, text }) => {
-    const place = wanted.findIndex(({ name }) => name === text);
+  const pinned = namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
+    const place = wanted.findIndex(({ name }) => name === hub);
     return place < 0 ? so_far : setAt(so_far, { path, to: models[place]!.name });
   }, config);
   return { config: pinned as C, models };
@@ -85,8 +89,8 @@ export async function pinnedModels<C extends object>(
 
 /** The configuration with the directory of each model, for what reads a model's files now. */
 export function withDirectories<C extends object>(config: C, models: readonly FetchedModel[]): C {
-  return namedModels(config).reduce<unknown>((so_far, { path, text }) => {
-    const found = models.find(({ name }) => name === text);
+  return namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
+    const found = models.find(({ name }) => name === hub);
     return found === undefined ? so_far : setAt(so_far, { path, to: found.directory });
   }, config) as C;
 }
@@ -161,9 +165,9 @@ export async function checkModelCode(
   config: object,
   { models, ...options }: HubOptions & { models: readonly FetchedModel[] },
 ): Promise<void> {
-  const asked = namedModels(config).map(({ text, trusted }) => ({
+  const asked = namedModels(config).map(({ text, hub, trusted }) => ({
     name: text,
-    directory: models.find(({ name }) => name === text)?.directory ?? text,
+    directory: models.find(({ name }) => name === hub)?.directory ?? text,
     trusted,
   })).filter(({ directory }) => bringsCode(directory));
   if (asked.length === 0) return;

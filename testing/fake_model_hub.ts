@@ -140,9 +140,7 @@ function blobOf(path: string, content: string | Uint8Array): Blob {
     typeof content === "string" ? new TextEncoder().encode(content) : content,
   );
   const is_large = path.endsWith(".safetensors");
-  const etag = is_large
-    ? hash("sha256", [bytes])
-    : hash("sha1", [`blob ${bytes.length}\0`, bytes]);
+  const etag = is_large ? hash("sha256", [bytes]) : hash("sha1", [`blob ${bytes.length}\0`, bytes]);
   return { bytes, etag, is_large };
 }
 

@@ -2,7 +2,12 @@ import { z } from "zod";
 import { setting, type SettingFacts } from "../data/mod.ts";
 
 /** A version's bits depend on it, so it stays as it is for the whole run and for its forks. */
-const FIXED: Partial<SettingFacts> = { numerics: true };
+const FIXED: SettingFacts = {
+  numerics: true,
+  fork: { fixed: "start", why: "every version of the prefix was computed with it" },
+  resume: "refused",
+  since: "0.2.0",
+};
 
 /**
  * How a model is opened by transformers: the trainer's, its reference and its value model, and the

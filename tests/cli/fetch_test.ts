@@ -52,7 +52,7 @@ async function inPlace(work: (place: Place) => Promise<void>): Promise<void> {
   });
   place.known = [files("model", MODEL), files("rows", ROWS), files("others", ROWS)];
   place.config = join(dir, "taught.yaml");
-  place.fetch = () => fetchFiles(place.config!, { known: place.known! });
+  place.fetch = () => fetchFiles(place.config!, { known: place.known!, home: dir });
   const text = "flow: supervised\nname: taught\nrounds: 1\nrows_per_round: 1\nalgorithm: sft\n" +
     "model: { path: model }\ndata: { train: rows/train.jsonl }\n";
   await Deno.writeTextFile(place.config, text);
@@ -200,7 +200,7 @@ Deno.test("three fetches at once ask for each file once", () =>
 Deno.test("fetch without room on the disk asks for nothing", () =>
   inPlace(async ({ config, known, asked }) => {
     await rejects(
-      fetchFiles(config, { known, free: () => 11 }),
+      fetchFiles(config, { known, home: config, free: () => 11 }),
       /no room: it takes 12 B in .*, which has 11 B free/,
     );
     deepStrictEqual(asked, []);
@@ -219,7 +219,7 @@ Deno.test("fetch for files of one's own says what it knows", () =>
   inPlace(async ({ dir, config, known }) => {
     const overrides = ["model.path=mine", "data.train.0.path=mine.jsonl"];
     await rejects(
-      fetchFiles(config, { known, overrides }),
+      fetchFiles(config, { known, home: dir, overrides }),
       new RegExp(`Fix: name ${dir}/model or ${dir}/rows`),
     );
   }));

@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { hubName } from "../../data/mod.ts";
+import { hubName, hubNameText } from "../../data/mod.ts";
 
 const COMMIT = "c1899de289a04d12100db370d81485cdf75e47ca";
 
@@ -21,4 +21,10 @@ Deno.test("hubName() is null for what can only be a path, and for a name that is
   const paths = ["model", "/a/b", "./a/b", "../a", "~/a", ".cache/a", "a/b/c", "a/../b", "a/", ""];
   const cut = ["a/b@", "a/b@main@", "a/b@main@c1899de", "a/b c", "a/b@x y", "a/.b", "a/-b"];
   for (const text of [...paths, ...cut]) strictEqual(hubName(text), null, text);
+});
+
+Deno.test("hubNameText() is one text for all spellings of a name", () => {
+  const of = (text: string) => hubNameText(hubName(text)!);
+  deepStrictEqual([of("a/b"), of("a/b@main")], ["a/b@main", "a/b@main"]);
+  for (const text of [`a/b@v1@${COMMIT}`, `a/b@${COMMIT}`]) strictEqual(of(text), text);
 });

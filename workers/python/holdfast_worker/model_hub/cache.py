@@ -22,7 +22,8 @@ def model_directory(text: str | Path) -> Path:
         return directory
     raise BadDataError(
         f"Cannot open model '{text}' because this host's cache {cache_directory()} does not have it. "
-        "Fix: run `deno task rl fetch CONFIG` on this host, or name the cache that has it (HF_HOME)"
+        f"Fix: run `deno task rl fetch CONFIG model.path={text}` on this host, or name the cache that has "
+        "it (HF_HOME)"
     )
 
 
