@@ -37,6 +37,8 @@ type FetchOptions = {
   /** Whether files are fetched; otherwise names only get their commits. */
   download: boolean;
   say?: (text: string) => void;
+  /** In addition to this process's environment. */
+  env?: Record<string, string>;
 };
 
 /**
@@ -48,12 +50,12 @@ type FetchOptions = {
 export async function fetchModels(
   python: string,
   models: WantedModel[],
-  { download, say = () => {} }: FetchOptions,
+  { download, say = () => {}, env }: FetchOptions,
 ): Promise<FetchedModel[]> {
   const child = new Deno.Command(python, {
     args: ["-m", "holdfast_worker.model_hub.fetch"],
     clearEnv: true,
-    env: { ...workerEnvironment({ hub_token: true }), PYTHONPATH: PYTHON_ROOT },
+    env: { ...workerEnvironment({ hub_token: true }), PYTHONPATH: PYTHON_ROOT, ...env },
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",

@@ -6,7 +6,7 @@ const FIXED: SettingFacts = {
   numerics: true,
   fork: { fixed: "start", why: "every version of the prefix was computed with it" },
   resume: "refused",
-  since: "0.2.0",
+  since: "0.1.0",
 };
 
 /**

@@ -65,6 +65,8 @@ def _fetch(name: HubName, file: HubFile) -> None:
     for force in (again, True):
         if is_unharmed(Path(download_one(name, file["path"], again=force)), file, whole=True):
             return
+    path.unlink(missing_ok=True)  # Nobody, and no other program, may read it.
+    _blob(name, file).unlink(missing_ok=True)
     raise failure.FetchFailure(
         f"Cannot fetch model '{name}' because its file '{file['path']}' arrives with different bytes than "
         f"the hub lists. Fix: try again, or name a different mirror (HF_ENDPOINT)",
