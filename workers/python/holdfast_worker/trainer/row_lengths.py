@@ -26,7 +26,7 @@ class RowLengths:
     time.
     """
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: Opening = Opening()) -> None:
         self.opening = opening
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
