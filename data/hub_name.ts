@@ -2,7 +2,7 @@
  * A model at the Hugging Face Hub: `OWNER/NAME[@REVISION[@COMMIT]]`. A run records the commit that
  * a revision meant when the run was created. `commit`: null until then.
  */
-export type HubName = { model: string; revision: string; commit: string | null };
+type HubName = { model: string; revision: string; commit: string | null };
 
 const NAME = /^([A-Za-z0-9][\w.-]*\/[A-Za-z0-9_][\w.-]*)(?:@([^@\s]+))?(?:@([0-9a-f]{40}))?$/;
 const COMMIT = /^[0-9a-f]{40}$/;

@@ -25,7 +25,7 @@ import { z } from "zod";
 import { ancestors } from "./lineage.ts";
 
 /** Where models are looked for, and who hears of it. */
-export type HubOptions = {
+type HubOptions = {
   home: string;
   onSetup?: OnEnvironmentProgress;
   say?: (text: string) => void;
@@ -40,7 +40,7 @@ type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> &
 /** What a worker's block says about its environment. */
 type Interpreter = Pick<Config, "trainer">;
 
-function namedModels(config: object): NamedModel[] {
+function namedModels(config: unknown): NamedModel[] {
   const trusts = valueAt(config, ["model", "trust_remote_code"]) === true;
   return namedFiles(config).filter(({ kind }) => kind === "model").map(({ path, text }) => {
     const name = hubName(text);
@@ -51,7 +51,7 @@ function namedModels(config: object): NamedModel[] {
 }
 
 /** The models of the hub that a configuration names, each once. */
-function hubModels(config: object): WantedModel[] {
+function hubModels(config: unknown): WantedModel[] {
   const named = namedModels(config).filter(({ hub }) => hub !== null);
   // Two spellings of one revision must not get two commits.
   return [...new Set(named.map(({ hub }) => hub!))].map((name) => ({
@@ -61,7 +61,7 @@ function hubModels(config: object): WantedModel[] {
   }));
 }
 
-async function pythonOf(config: object, { home, onSetup }: HubOptions): Promise<string> {
+async function pythonOf(config: unknown, { home, onSetup }: HubOptions): Promise<string> {
   const { trainer } = config as Interpreter;
   const own = trainer.python;
   return await ensureEnvironment(environmentOf(trainer), { home, own, onProgress: onSetup });
@@ -72,7 +72,7 @@ async function pythonOf(config: object, { home, onSetup }: HubOptions): Promise<
  * they are then in the cache of this host.
  * @throws {InvalidInputError | InfrastructureError} See {@linkcode fetchModels}.
  */
-export async function pinnedModels<C extends object>(
+export async function pinnedModels<C>(
   config: C,
   { download, ...options }: HubOptions & { download: boolean },
 ): Promise<{ config: C; models: FetchedModel[] }> {
@@ -99,7 +99,7 @@ export function withDirectories<C extends object>(config: C, models: readonly Fe
  * A script passes the same configuration again: its models have the commits that the run recorded,
  * if it names the same revisions.
  */
-export function asPinned<C extends object>(config: C, recorded: object): C {
+export function asPinned<C>(config: C, recorded: unknown): C {
   return namedModels(config).reduce<unknown>((so_far, { path, text }) => {
     const [given, known] = [text, String(valueAt(recorded, path))].map(hubName);
     const is_same = given && known && given.commit === null && given.model === known.model &&
@@ -132,7 +132,14 @@ export async function presentModels(
       { run: head.id, model: free.name },
     );
   }
-  const known = await recordedModels(store, head);
+  // A fork has its ancestors' models.
+  const runs = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
+  const notes = await Promise.all(
+    runs.map(({ id }) => store.read(id, { kinds: ["note/model"] })),
+  );
+  const known = new Map(
+    notes.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]),
+  );
   const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
   const python = await pythonOf(config, options);
   const models = await fetchModels(python, asked, { download: true, say: options.say });
@@ -142,16 +149,6 @@ export async function presentModels(
     value: canonicalJson(ModelNote.strip().parse(model)),
   }));
   return { models, rows };
-}
-
-/** What the run and its ancestors recorded, by name with commit. */
-async function recordedModels(
-  store: Store,
-  head: RunHead,
-): Promise<Map<string, z.infer<typeof ModelNote>>> {
-  const runs = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
-  const rows = await Promise.all(runs.map(({ id }) => store.read(id, { kinds: ["note/model"] })));
-  return new Map(rows.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]));
 }
 
 const Answers = z.array(z.string().nullable());

@@ -58,7 +58,11 @@ export async function runGraph<In, C, T>(
   if (id !== undefined) checkRunId(id);
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
-    const config = await withCommits(given, { known, open, onSetup: session.onSetup });
+    // A script names revisions; their commits are the recorded ones, or those of now.
+    const looking = { home: open.dir, onSetup: session.onSetup, download: false };
+    const config = known === null
+      ? (await pinnedModels(given, looking)).config
+      : asPinned(given, JSON.parse(known.config));
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
       return {
@@ -71,16 +75,6 @@ export async function runGraph<In, C, T>(
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
     return { ...await executeRun(open, { head, graph }, { ...session, settings }), run: head.id };
   });
-}
-
-/** A script's configuration with the commits of its models: the recorded ones, or those of now. */
-async function withCommits<In>(
-  given: In,
-  { known, open, onSetup }: { known: RunHead | null; open: Home } & Pick<SessionOptions, "onSetup">,
-): Promise<In> {
-  if (typeof given !== "object" || given === null) return given;
-  if (known !== null) return asPinned(given, JSON.parse(known.config) as object);
-  return (await pinnedModels(given, { home: open.dir, onSetup, download: false })).config;
 }
 
 /**

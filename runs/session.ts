@@ -151,11 +151,7 @@ export async function executeRun<T>(
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
-        const before = record([
-          ...settingsRows(options.settings ?? []),
-          ...asked,
-          ...found,
-        ]);
+        const before = record([...settingsRows(options.settings ?? []), ...asked, ...found]);
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }

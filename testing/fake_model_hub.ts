@@ -5,7 +5,7 @@ export type HubRequest = { method: string; model: string; revision: string; path
 
 /** How a {@linkcode FakeModelHub} behaves. */
 export type FakeModelHubOptions = {
-  /** Answers in place of the hub; undefined: the hub answers. For networks and mirrors that fail. */
+  /** Answers in place of the hub, as a network or a mirror that fails. undefined: it answers. */
   intercept?: (
     request: HubRequest,
     answer: () => Response,
@@ -65,7 +65,7 @@ export class FakeModelHub implements AsyncDisposable {
   }
 
   /**
-   * A commit with these files at `revision`, in place of the one that was there. Returns the commit.
+   * A commit with these files at `revision`, in place of the one that was there. Returns it.
    */
   put(
     model: string,
@@ -77,7 +77,16 @@ export class FakeModelHub implements AsyncDisposable {
     const repository = { refs: known?.refs ?? new Map(), commits: known?.commits ?? new Map() };
     this.#repositories.set(model, { ...repository, tokens, hidden });
     const commit: Commit = new Map(
-      Object.entries(files).map(([path, content]) => [path, blobOf(path, content)]),
+      Object.entries(files).map(([path, content]) => {
+        const bytes = new Uint8Array(
+          typeof content === "string" ? new TextEncoder().encode(content) : content,
+        );
+        const is_large = path.endsWith(".safetensors");
+        const etag = is_large
+          ? hash("sha256", [bytes])
+          : hash("sha1", [`blob ${bytes.length}\0`, bytes]);
+        return [path, { bytes, etag, is_large }];
+      }),
     );
     const lines = [...commit].map(([path, { etag }]) => `${etag}  ${path}\n`);
     const id = hash("sha1", [`${model}\n`, ...lines]);
@@ -114,7 +123,15 @@ export class FakeModelHub implements AsyncDisposable {
     const id = repository.refs.get(revision) ?? revision;
     const commit = repository.commits.get(id);
     if (commit === undefined) return failed(404, "RevisionNotFound");
-    if (path === null) return Response.json({ id: model, sha: id, siblings: listed(commit) });
+    if (path === null) {
+      const siblings = [...commit].map(([rfilename, { bytes, etag, is_large }]) => ({
+        rfilename,
+        size: bytes.length,
+        blobId: is_large ? hash("sha1", [etag]) : etag,
+        ...(is_large && { lfs: { sha256: etag, size: bytes.length, pointerSize: 134 } }),
+      }));
+      return Response.json({ id: model, sha: id, siblings });
+    }
     if (!may) return failed(token === null ? 401 : 403, "GatedRepo");
     const blob = commit.get(path);
     return blob === undefined
@@ -135,28 +152,10 @@ function hubRequest({ method, url }: Request): HubRequest | null {
   return { method, model, revision: decodeURIComponent(at!), path: decodeURIComponent(path!) };
 }
 
-function blobOf(path: string, content: string | Uint8Array): Blob {
-  const bytes = new Uint8Array(
-    typeof content === "string" ? new TextEncoder().encode(content) : content,
-  );
-  const is_large = path.endsWith(".safetensors");
-  const etag = is_large ? hash("sha256", [bytes]) : hash("sha1", [`blob ${bytes.length}\0`, bytes]);
-  return { bytes, etag, is_large };
-}
-
 function hash(algorithm: "sha1" | "sha256", parts: (string | Uint8Array)[]): string {
   const hasher = createHash(algorithm);
   for (const part of parts) hasher.update(part);
   return hasher.digest("hex");
-}
-
-function listed(commit: Commit) {
-  return [...commit].map(([rfilename, { bytes: { length: size }, etag, is_large }]) => ({
-    rfilename,
-    size,
-    blobId: is_large ? hash("sha1", [etag]) : etag,
-    ...(is_large && { lfs: { sha256: etag, size, pointerSize: 134 } }),
-  }));
 }
 
 function failed(status: number, code: string | null, commit?: string): Response {

@@ -20,8 +20,8 @@ export type FetchedModel = z.infer<typeof fetchedModelSchema>;
 export const FetchedModel: typeof fetchedModelSchema = fetchedModelSchema;
 
 /**
- * A model to find. `code`: with its own Python files. `recorded`: the files that a run recorded; the
- * hub is then asked only for those that the cache lacks.
+ * A model to find. `code`: with its own Python files. `recorded`: the files that a run recorded;
+ * the hub is then asked only for those that the cache lacks.
  */
 export type WantedModel = { name: string; code: boolean; recorded: FetchedModel["files"] | null };
 
@@ -74,8 +74,8 @@ export async function fetchModels(
   if (ending === null) {
     const last = errors.trim().split("\n").at(-1) || `exit code ${code}`;
     throw new InfrastructureError(
-      `Cannot fetch models with ${python} because its process ended: ${last}. Fix: try again; with ` +
-        "an environment of your own, update its huggingface_hub",
+      `Cannot fetch models with ${python} because its process ended: ${last}. Fix: try again; in ` +
+        "a custom environment, update huggingface_hub",
       { python, code },
       { retryable: false },
     );

@@ -31,3 +31,9 @@ export const ModelOpening = z.strictObject({
 });
 /** How a model is opened. */
 export type ModelOpening = z.infer<typeof ModelOpening>;
+
+/** What processes are started with. */
+export const OPENING_SPEC = {
+  attn_implementation: z.string().nullable(),
+  trust_remote_code: z.boolean(),
+};

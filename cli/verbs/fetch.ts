@@ -44,9 +44,13 @@ type FetchOptions = {
 export async function fetchFiles(file: string, options: FetchOptions): Promise<string> {
   const { overrides = [], known = shippedFiles(), free = freeBytes, home } = options;
   const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
-  const models = await hubLines(config, home);
+  const say = (text: string) => void errorScreen().write(`${text}\n`);
+  const onSetup = ({ text }: { text: string }) => say(text);
+  const { models } = await pinnedModels(config, { home, say, onSetup, download: true });
   const wanted = wantedBy(config, { file, known, may_be_none: models.length > 0 });
-  const lines = [...models];
+  const lines = models.map(({ name, files, bytes, directory, digest }) =>
+    `${name}: ${files.length} files, ${size(bytes)}, digest ${digest.slice(0, 12)}, in ${directory}`
+  );
   for (const [i, files] of wanted.entries()) {
     const missing = await absent(files);
     try {
@@ -59,16 +63,6 @@ export async function fetchFiles(file: string, options: FetchOptions): Promise<s
   }
   return [...lines, `Run it: deno task rl run ${[file, ...overrides].map(quoted).join(" ")}`]
     .join("\n");
-}
-
-/** Brings models of the hub into its cache on this host. */
-async function hubLines(config: Config, home: string): Promise<string[]> {
-  const say = (text: string) => void errorScreen().write(`${text}\n`);
-  const onSetup = ({ text }: { text: string }) => say(text);
-  const { models } = await pinnedModels(config, { home, say, onSetup, download: true });
-  return models.map(({ name, files, bytes, directory, digest }) =>
-    `${name}: ${files.length} files, ${size(bytes)}, digest ${digest.slice(0, 12)}, in ${directory}`
-  );
 }
 
 function wantedBy(

@@ -225,7 +225,7 @@ Deno.test("fetch for files of one's own says what it knows", () =>
     );
   }));
 
-Deno.test("fetch of a hub's model says its commit, size and place, and works beside files that are known", () =>
+Deno.test("fetch of a hub's model says its commit, size and place, beside known files", () =>
   inPlace(async ({ dir, config, known }) => {
     const hub = new FakeModelHub();
     const texts = { ...MODEL, "config.json": "{}" };
@@ -239,7 +239,7 @@ Deno.test("fetch of a hub's model says its commit, size and place, and works bes
       const snapshot = `${dir}/hub/models--owner--tiny/snapshots/${commit}`;
       const [model, rows] = (await fetched()).split("\n");
       match(model!, /: 3 files, 11 B, digest [0-9a-f]{12}, in /);
-      ok(model!.startsWith(`owner/tiny@main@${commit}: `) && model!.endsWith(snapshot), model);
+      ok(model!.startsWith(`owner/tiny@main@${commit}: `) && model!.endsWith(snapshot));
       match(rows!, /^rows: 1 file, .*, fetched$/);
       deepStrictEqual((await fetched()).split("\n")[0], model);
       const own = [...overrides, `data.train.0.path=${config}`];

@@ -38,7 +38,7 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
   strictEqual(await exists(`${home}/holdfast.db`), false);
 });
 
-Deno.test("plan names models of the hub, their kernels and their code, and asks nobody", async () => {
+Deno.test("plan names models of the hub, their kernels and their code offline", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-plan-" });
   try {
     await Deno.writeTextFile(`${dir}/rows.jsonl`, '{"prompt": "1 + 1", "completion": "2"}\n');
@@ -61,8 +61,8 @@ Deno.test("plan names models of the hub, their kernels and their code, and asks 
       [
         "model      model.path: a/b@main of the hub",
         "model      attention by eager",
-        "model      trust_remote_code is on: Python code of the model runs in the workers with your " +
-        "rights",
+        "model      trust_remote_code is on: Python code of the model runs in the workers with " +
+        "your rights",
       ],
     );
     deepStrictEqual(

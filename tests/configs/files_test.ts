@@ -37,7 +37,7 @@ Deno.test("absolute() leaves a bare command to PATH, and starts ~/ at the home d
   strictEqual(of("rows", "~/a.jsonl"), `${Deno.env.get("HOME")}/a.jsonl`);
 });
 
-Deno.test("absolute() leaves a model of the hub as it is, unless a directory has its name", async () => {
+Deno.test("absolute() leaves a hub's model as it is, unless it is a directory", async () => {
   const of = (text: string) => absolute({ kind: "model", text }, dir);
   strictEqual(of("owner/name@main"), "owner/name@main");
   strictEqual(of("./owner/name"), `${dir}/owner/name`);

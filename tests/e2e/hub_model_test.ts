@@ -1,7 +1,7 @@
 /**
- * A run whose model, reference and tokenizer come from a hub, with real workers: killed, and resumed
- * after the hub has a newer commit and cannot be reached. What cannot be had is said before a run
- * exists.
+ * A run whose model, reference and tokenizer come from a hub, with real workers: killed, and
+ * resumed after the hub has a newer commit and cannot be reached. What cannot be had is said before
+ * a run exists.
  */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { FakeModelHub } from "../../testing/mod.ts";
@@ -57,7 +57,7 @@ async function writeFiles(home: string): Promise<string> {
   return `${home}/hub.yaml`;
 }
 
-Deno.test("a run of a hub's model resumes with its commit, without a network and whatever the hub has then", () =>
+Deno.test("a run of a hub's model resumes offline with its commit, whatever the hub has", () =>
   withFreshHome(async (home) => {
     const hub = new FakeModelHub();
     const config = await writeFiles(home);

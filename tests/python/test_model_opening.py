@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sampler_fixtures as fixtures
-from holdfast_worker import model_code
 from holdfast_worker.operation import BadDataError, OperationIO
+from own_model import give_code, use_modules
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
-
-OWN = "own_tiny"
-CODE = """
-from transformers import Qwen2Config, Qwen2ForCausalLM
-class OwnConfig(Qwen2Config):
-    model_type = "own_tiny"
-class OwnForCausalLM(Qwen2ForCausalLM):
-    config_class = OwnConfig
-"""
 
 
 @pytest.fixture
@@ -30,25 +19,14 @@ def plain(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def own(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model of a kind that transformers does not have."""
-    modules = str(tmp_path / "modules")
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
-    monkeypatch.syspath_prepend(modules)
-    auto_map = {"AutoConfig": "modeling_own.OwnConfig", "AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}
-    change(plain, model_type=OWN, architectures=["OwnForCausalLM"], auto_map=auto_map)
-    (plain / "modeling_own.py").write_text(CODE)
-    return plain
-
-
-def change(model: Path, **fields: Any) -> None:
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, **fields}))
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    use_modules(monkeypatch, tmp_path)
+    return give_code(fixtures.make_model(tmp_path / "model"))
 
 
 def load(trainer: Trainer, model: Path) -> dict[str, Any]:
-    arguments = {"version": "v", "model_path": str(model), "optimizer": OPTIMIZER, "checkpoint": None}
-    return trainer.call("load", **arguments)
+    arguments = {"version": "v", "model_path": str(model), "optimizer": OPTIMIZER}
+    return trainer.call("load", **arguments, checkpoint=None)
 
 
 def kernels(model: Any) -> str:
@@ -63,7 +41,8 @@ def test_trainer_reference_and_sampler_have_the_configured_kernels_and_versions_
     assert load(trainer, plain)["numerics"]["attn_implementation"] == chosen
     worker = trainer.worker
     assert kernels(worker.engine.model) == chosen
-    with worker.trainer.references.borrowed(str(plain), dtype="float32", offload=False) as reference:
+    references = worker.trainer.references
+    with references.borrowed(str(plain), dtype="float32", offload=False) as reference:
         assert kernels(reference) == chosen
     publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
     sampler = fixtures.make_worker(attn_implementation=chosen)
@@ -94,54 +73,5 @@ def test_code_of_a_model_runs_in_trainer_and_sampler_only_where_it_is_trusted(
     sampler = fixtures.make_worker(trust_remote_code=True)
     fixtures.load(sampler, own, publication)
     assert type(sampler.engine.model).__name__ == "OwnForCausalLM"
-    sampler.operations["generate"](fixtures.slab_arguments("w", draws=1, samples=1), OperationIO.alone())
-
-
-def why(model: Path, *, trusted: bool) -> str | None:
-    return model_code.why_not({"name": "n/m", "directory": str(model), "trusted": trusted})
-
-
-def test_why_not_refuses_code_that_is_needed_and_not_trusted(own: Path) -> None:
-    assert why(own, trusted=False) == (
-        "Cannot open model 'n/m' because it needs its own Python code (modeling_own.py) and "
-        "model.trust_remote_code is false: that code would run in the workers with your rights. Fix: "
-        "read it, then set model.trust_remote_code: true; or name a model that transformers can open "
-        "by itself"
-    )
-    assert why(own, trusted=True) is None
-
-
-def test_why_not_lets_a_model_pass_that_transformers_opens_without_its_code(own: Path) -> None:
-    change(own, model_type="qwen2")
-    assert why(own, trusted=False) is None
-    config = json.loads((own / "config.json").read_text())
-    del config["auto_map"]
-    (own / "config.json").write_text(json.dumps(config))
-    assert (why(own, trusted=False), why(own, trusted=True)) == (None, None)
-
-
-def test_why_not_runs_no_code(own: Path) -> None:
-    (own / "modeling_own.py").write_text("raise SystemExit('it ran')")
-    assert why(own, trusted=False) is not None
-    assert why(own, trusted=True) is None
-
-
-@pytest.mark.parametrize(
-    ("break_it", "says"),
-    [
-        (lambda own: (own / "modeling_own.py").unlink(), "its code modeling_own.py cannot be loaded: "),
-        (
-            lambda own: (own / "modeling_own.py").write_text("import no_such_package_at_all"),
-            "cannot be loaded: .*no_such_package_at_all.* Fix: install what it imports",
-        ),
-        (
-            lambda own: change(own, auto_map={"AutoConfig": "other/repo--modeling.OwnConfig"}),
-            "its code is in a different repository, 'other/repo': nothing fixes its version",
-        ),
-    ],
-)
-def test_why_not_refuses_trusted_code_that_is_not_whole(own: Path, break_it: Any, says: str) -> None:
-    break_it(own)
-    answer = why(own, trusted=True)
-    assert answer is not None and "\n" not in answer
-    assert re.search(says, answer), answer
+    slab = fixtures.slab_arguments("w", draws=1, samples=1)
+    sampler.operations["generate"](slab, OperationIO.alone())

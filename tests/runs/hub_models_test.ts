@@ -41,7 +41,7 @@ async function withHub(
   }
 }
 
-Deno.test("pinnedModels() gives all spellings of one revision one commit, asks once, and fetches code of what is trusted", () =>
+Deno.test("pinnedModels() gives a revision one commit, and fetches code that is trusted", () =>
   withHub(async (hub, options) => {
     const commit = hub.put("owner/tiny", { ...FILES, "own.py": "" });
     const judge = hub.put("owner/judge", { ...FILES, "own.py": "" });
@@ -65,7 +65,7 @@ Deno.test("pinnedModels() gives all spellings of one revision one commit, asks o
       "GET owner/tiny@main",
       "GET owner/judge@main",
     ]);
-    const [{ directory }] = pinned.models as [{ directory: string }];
+    const { directory } = pinned.models[0]!;
     strictEqual(withDirectories(pinned.config, pinned.models).reference.path, directory);
     const again = await pinnedModels(pinned.config, { ...options, download: false });
     deepStrictEqual(again.config, pinned.config);
@@ -78,7 +78,7 @@ Deno.test("pinnedModels() leaves directories as they are, without a process", as
   strictEqual(pinned.config, config);
 });
 
-Deno.test("asPinned() gives a script's models the recorded commits, if it names the same revisions", () => {
+Deno.test("asPinned() gives the recorded commits to the same revisions", () => {
   const recorded = models(`a/b@main@${COMMIT}`, { reference: "/dir" });
   strictEqual(asPinned(models("a/b"), recorded).model.path, recorded.model.path);
   strictEqual(asPinned(models("a/b@main"), recorded).model.path, recorded.model.path);
@@ -94,7 +94,7 @@ function journal(rows: NewRow[]): { store: Store; head: RunHead } {
   return { store: { read } as unknown as Store, head: { id: "run", parent: null } as RunHead };
 }
 
-Deno.test("presentModels() records a model once, and then needs neither a network nor the newest commit", () =>
+Deno.test("presentModels() records a model once, and then needs no network", () =>
   withHub(async (hub, options) => {
     const commit = hub.put("owner/tiny", FILES);
     const { config } = await pinnedModels(models("owner/tiny"), { ...options, download: false });
@@ -111,7 +111,7 @@ Deno.test("presentModels() records a model once, and then needs neither a networ
     const later = await presentModels(known.store, { head: known.head, config }, options);
     deepStrictEqual([later.rows, later.models], [[], found.models]);
     strictEqual(hub.lines.join(), "");
-    await Deno.remove(`${options.home}/hub`, { recursive: true }); // A different host, or a cleaned one.
+    await Deno.remove(`${options.home}/hub`, { recursive: true }); // As on a different host.
     const fetched = await presentModels(known.store, { head: known.head, config }, options);
     deepStrictEqual(fetched.models, found.models);
     match(hub.lines.join(), RegExp(`GET owner/tiny@${commit} model.safetensors`));
@@ -123,12 +123,12 @@ Deno.test("presentModels() refuses a model that was recorded without a commit", 
     name: "InvalidInputError",
     message:
       "Cannot run 'run' because its model 'owner/tiny@main' was recorded without a commit: " +
-      "another version could arrive at the next start. Fix: give createRun the configuration that " +
-      "pinnedModels returns",
+      "another version could arrive at the next start. Fix: give createRun the configuration " +
+      "that pinnedModels returns",
   });
 });
 
-Deno.test("checkModelCode() refuses a directory whose code may not run, and asks about no other", async () => {
+Deno.test("checkModelCode() refuses a directory whose code may not run", async () => {
   const home = await Deno.makeTempDir({ prefix: "holdfast-model-code-" });
   Deno.env.set("HF_MODULES_CACHE", `${home}/modules`);
   try {
@@ -139,7 +139,7 @@ Deno.test("checkModelCode() refuses a directory whose code may not run, and asks
     await write({ model_type: "own", auto_map: { AutoConfig: "modeling_own.OwnConfig" } });
     await rejects(
       checkModelCode(untrusted, { home, models: [] }),
-      /^InvalidInputError: Cannot open model '.*' because it needs its own Python code \(modeling_own/,
+      /^InvalidInputError: Cannot open model '.*' because it needs its own Python code/,
     );
     await rejects(
       checkModelCode(config, { home, models: [] }),

@@ -13,7 +13,7 @@ Deno.test("ModelOpening trusts no code, and leaves the kernels to transformers",
 
 Deno.test("trainers, value models and samplers are started with how their model is opened", () => {
   const model = { attn_implementation: "eager" as const, trust_remote_code: true };
-  const opened = ({ attn_implementation, trust_remote_code }: ModelOpening) => ({
+  const opened = ({ attn_implementation, trust_remote_code }: Record<string, unknown>) => ({
     attn_implementation,
     trust_remote_code,
   });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Draw, Message, Row, Sampling, Slab } from "../../data/mod.ts";
 import { Publication } from "../model_files.ts";
-import { ModelOpening } from "../model_opening.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
 import {
   defineRole,
@@ -16,7 +16,7 @@ import {
 /** What a sampler is started with. */
 const SamplerSpec = z.strictObject({
   ...SamplerProcess.shape,
-  ...ModelOpening.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
 });
 type SamplerSpec = z.infer<typeof SamplerSpec>;

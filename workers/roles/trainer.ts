@@ -26,7 +26,7 @@ import {
   PublicationBase,
   TensorEntry,
 } from "../model_files.ts";
-import { ModelOpening } from "../model_opening.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer_config.ts";
 import { valueTrainer } from "../value_model_config.ts";
 import {
@@ -45,7 +45,7 @@ const [TrajectoryBatch, SupervisedBatch, PreferenceBatch] = Batch.options;
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
   ...TrainerProcess.shape,
-  ...ModelOpening.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
   head: ModelHead.nullable(),
 });

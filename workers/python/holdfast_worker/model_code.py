@@ -1,7 +1,7 @@
 """Code that a model brings: whether it needs it, and whether it can be loaded. Runs none of it.
 
-`python -m holdfast_worker.model_code` reads [{name, directory, trusted}] as JSON and writes for each
-a sentence that says why it cannot be opened, or null.
+`python -m holdfast_worker.model_code` reads [{name, directory, trusted}] as JSON and writes for
+each a sentence that says why it cannot be opened, or null.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def why_not(asked: Asked) -> str | None:
         return None
     return (
         f"Cannot open model '{name}' because it needs its own Python code ({files}) and "
-        "model.trust_remote_code is false: that code would run in the workers with your rights. Fix: "
-        "read it, then set model.trust_remote_code: true; or name a model that transformers can open "
+        "model.trust_remote_code is false: that code would run in the workers with your rights. "
+        "Fix: "
+        "read it, then set model.trust_remote_code: true; or name a model that transformers can "
+        "open "
         "by itself"
     )
 
@@ -66,15 +68,14 @@ def _needs_code(directory: Path) -> bool:
         config = AutoConfig.from_pretrained(directory, **options)
         AutoTokenizer.from_pretrained(directory, **options)
     except ValueError as error:
-        if "trust_remote_code" in str(error):
-            return True
-        return False  # Something else is wrong, which opening the model says.
+        # Something else that is wrong is said by opening the model.
+        return "trust_remote_code" in str(error)
     except Exception:
         return False
     model = json.loads((directory / "config.json").read_text()).get("auto_map", {})
     return (
         AutoModelForCausalLM.__name__ in model
-        and type(config) not in AutoModelForCausalLM._model_mapping.keys()
+        and type(config) not in AutoModelForCausalLM._model_mapping
     )
 
 
@@ -86,7 +87,8 @@ def _unusable(name: str, directory: Path, named: list[str]) -> Iterator[str]:
             repository = reference.split("--", 1)[0]
             yield (
                 f"Cannot open model '{name}' because its code is in a different repository, "
-                f"'{repository}': nothing fixes its version. Fix: save the model with its code in one "
+                f"'{repository}': nothing fixes its version. Fix: save the model with its code in "
+                "one "
                 "directory (save_pretrained after trust_remote_code) and name that"
             )
             continue

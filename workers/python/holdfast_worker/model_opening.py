@@ -29,3 +29,6 @@ class Opening:
         attention = self.attn_implementation
         chosen = {} if attention is None else {"attn_implementation": attention}
         return {"trust_remote_code": self.trust_remote_code, **chosen}
+
+
+PLAIN = Opening()  # As transformers opens a model by default, without its code.

@@ -247,7 +247,7 @@ class TrainerSpec(Whole):
     gradient_checkpointing: bool
     threads: int
     device: Literal["auto", "cpu", "cuda"]
-    attn_implementation: Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"] | None
+    attn_implementation: str | None
     trust_remote_code: bool
     seed: int
     head: Literal["value", "score"] | None
@@ -352,7 +352,7 @@ class SamplerSpec(Whole):
     max_model_len: int | None
     kv_cache_gib: float | None
     vllm: dict[str, JsonValue]
-    attn_implementation: Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"] | None
+    attn_implementation: str | None
     trust_remote_code: bool
     seed: int
 

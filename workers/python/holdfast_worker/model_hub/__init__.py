@@ -1,1 +1,1 @@
-"""Models of the Hugging Face Hub: their names, their copies in the cache, and how they get there."""
+"""Models of the Hugging Face Hub: names, copies in the cache, and how they get there."""

@@ -32,7 +32,8 @@ def digest_of(files: Iterable[HubFile]) -> str:
 
 def is_unharmed(path: Path, file: HubFile, *, whole: bool) -> bool:
     """
-    Whether the cache's copy has the hub's bytes. Without `whole` large files are told by their size.
+    Whether the cache's copy has the hub's bytes. Without `whole`, only the size of a large file is
+    compared.
     """
     if not path.is_file() or path.stat().st_size != file["bytes"]:
         return False

@@ -43,14 +43,13 @@ def resolve(name: HubName, *, code: bool) -> tuple[HubName, list[HubFile]]:
     listed = {one.rfilename: _listed(one) for one in info.siblings}
     if CONFIG_NAME not in listed:
         raise failure.FetchFailure(
-            f"Cannot use model '{name}' because it has no config.json: it is not a model of transformers. "
+            f"Cannot use model '{name}' because it has no config.json: it is not a model of "
+            "transformers. "
             "Fix: name a model that has one"
         )
     entry = weights_entry(listed)
     if entry is None:
-        raise failure.FetchFailure(
-            f"Cannot use model '{name}' because {why_no_weights(listed)}"
-        )
+        raise failure.FetchFailure(f"Cannot use model '{name}' because {why_no_weights(listed)}")
     beside = files_beside_weights(listed, code=code)
     weights = [entry] if entry != INDEX_NAME else [entry, *_shards(known, listed)]
     # config.json last: a copy without it is not a model, so one that was cut is never used.
@@ -71,7 +70,8 @@ def _shards(name: HubName, listed: dict[str, HubFile]) -> list[str]:
     missing = [shard for shard in shards if shard not in listed]
     if missing:
         raise failure.FetchFailure(
-            f"Cannot use model '{name}' because its {INDEX_NAME} names files that it does not have: "
+            f"Cannot use model '{name}' because its {INDEX_NAME} names files that it does not "
+            "have: "
             f"{', '.join(missing[:3])}. Fix: name a revision that is whole"
         )
     return shards
@@ -83,9 +83,7 @@ def download_one(name: HubName, path: str, *, again: bool = False) -> str:
 
     return _ask(
         name,
-        lambda _: hf_hub_download(
-            name.model, path, revision=name.commit, force_download=again
-        ),
+        lambda _: hf_hub_download(name.model, path, revision=name.commit, force_download=again),
     )
 
 

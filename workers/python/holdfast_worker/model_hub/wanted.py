@@ -39,10 +39,12 @@ def why_no_weights(names: Iterable[str]) -> str:
         return "it is an adapter: merge it into its base model, and name that directory"
     if any(name.endswith((".bin", ".pt", ".pth")) for name in known):
         return (
-            "it has its weights only as PyTorch pickles (.bin), which are not read: name a revision "
-            "with safetensors (its pull requests may have one, such as @refs/pr/1), or save it once "
+            "it has its weights only as PyTorch pickles (.bin), which are not read: name a "
+            "revision "
+            "with safetensors (its pull requests may have one, such as @refs/pr/1), or save it "
+            "once "
             "with save_pretrained and name that directory"
         )
     if any(name.endswith(".gguf") for name in known):
-        return "it has its weights only as GGUF, which is not trained: name the model it was made of"
+        return "it has its weights only as GGUF, which is not trained: name its original"
     return "it has no weights: name a model with model.safetensors"

@@ -192,7 +192,6 @@ class VllmEngine:
             "max_loras": 1,
             "max_cpu_loras": 1,
         }
-
         arguments: dict[str, Any] = {
             "enforce_eager": self.on_cpu,  # Compiling costs more than it saves there.
             # A group's samples share their prompt; dropped at every publication.

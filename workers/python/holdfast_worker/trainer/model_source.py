@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from holdfast_worker import weights
 from holdfast_worker.model_hub.cache import model_directory
-from holdfast_worker.model_opening import Opening
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import Tensors
 
@@ -40,7 +40,7 @@ class ModelSource:
     """
 
     def __init__(
-        self, path: str | Path, *, head: str | None = None, opening: Opening = Opening()
+        self, path: str | Path, *, head: str | None = None, opening: Opening = PLAIN
     ) -> None:
         self.path = model_directory(path)
         self.head = head
@@ -86,9 +86,11 @@ class ModelSource:
         }
         head = self.head
         model = self._told(
-            lambda: AutoModelForCausalLM.from_pretrained(self.path, **options)
-            if head is None
-            else open_with_head(self.path, head, **options)
+            lambda: (
+                AutoModelForCausalLM.from_pretrained(self.path, **options)
+                if head is None
+                else open_with_head(self.path, head, **options)
+            )
         )
         with torch.no_grad():
             for parameter in filter(torch.is_floating_point, model.parameters()):

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from holdfast_worker.model_hub.cache import model_directory
-from holdfast_worker.model_opening import Opening
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import Prompt, encode_prompt, encode_rows, encode_supervised
 from holdfast_worker.wire_answers import TrainerMeasureRowsAnswer
@@ -26,7 +26,7 @@ class RowLengths:
     time.
     """
 
-    def __init__(self, opening: Opening = Opening()) -> None:
+    def __init__(self, opening: Opening = PLAIN) -> None:
         self.opening = opening
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
@@ -36,7 +36,9 @@ class RowLengths:
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))
-            self.known[key] = _lengths(rows, args, tokenizer=_tokenizer(model_path, self.opening), io=io)
+            self.known[key] = _lengths(
+                rows, args, tokenizer=_tokenizer(model_path, self.opening), io=io
+            )
         lengths = self.known[key]
         io.blob(lengths.tobytes())
         return {"rows": len(lengths), "model_tokens_max": _positions(model_path, self.opening)}
