@@ -93,10 +93,11 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async model(dir) {
     if (hubName(dir) !== null) return null; // The hub is asked in the workers' environment.
     const found = await kindOf(dir);
-    if (found === "file") return `there is a file, not a model directory, at ${dir}`;
-    if (found === "none") {
-      return `there is no directory at ${dir}, and it is no model of the hub, which is ` +
-        "OWNER/NAME or OWNER/NAME@REVISION";
+    if (found !== "directory") {
+      const [what, more] = found === "none"
+        ? ["no directory", ", and it is not a model of the hub: OWNER/NAME or OWNER/NAME@REVISION"]
+        : ["a file, not a model directory,", ""];
+      return `there is ${what} at ${dir}${more}`;
     }
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
     const lacks = [

@@ -41,13 +41,24 @@ type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> &
 type Interpreter = Pick<Config, "trainer">;
 
 function namedModels(config: unknown): NamedModel[] {
+  // Without a trainer a custom graph opens no model: what it calls one is its own.
+  if (!valueAt(config, ["trainer"])) return [];
   const trusts = valueAt(config, ["model", "trust_remote_code"]) === true;
   return namedFiles(config).filter(({ kind }) => kind === "model").map(({ path, text }) => {
-    const name = hubName(text);
+    // A script may name a directory by a relative path; those of files are absolute.
+    const name = isDirectory(text) ? null : hubName(text);
     const hub = name === null ? null : hubNameText(name);
     // A reward model is its own: the policy's setting is not about it.
     return { path, text, hub, trusted: trusts && !path.includes("reward") };
   });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
 }
 
 /** The models of the hub that a configuration names, each once. */

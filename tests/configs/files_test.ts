@@ -57,7 +57,7 @@ Deno.test("absolute() keeps the path of a model that 'fetch' puts there", () => 
 
 Deno.test("fileIssue() says what a model's directory lacks", async () => {
   const model = `${dir}/model`;
-  const neither = "it is no model of the hub, which is OWNER/NAME or OWNER/NAME@REVISION";
+  const neither = "it is not a model of the hub: OWNER/NAME or OWNER/NAME@REVISION";
   strictEqual(await issue("model", model), `there is no directory at ${model}, and ${neither}`);
   await Deno.mkdir(model);
   match((await issue("model", model))!, /has no config\.json and no weights \(\*\.safetensors\)$/);

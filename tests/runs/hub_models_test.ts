@@ -78,6 +78,20 @@ Deno.test("pinnedModels() leaves directories as they are, without a process", as
   strictEqual(pinned.config, config);
 });
 
+Deno.test("a relative directory is one, and without a trainer nothing is a model", async () => {
+  const dir = await Deno.makeTempDir({ dir: ".", prefix: "models-" });
+  try {
+    await Deno.mkdir(`${dir}/tiny`);
+    const { store, head } = journal([]);
+    for (const config of [models(`${dir.replace(/^\.\//, "")}/tiny`), { model: { path: "a/b" } }]) {
+      const found = await presentModels(store, { head, config }, { home: "/none" });
+      deepStrictEqual(found, { models: [], rows: [] });
+    }
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
 Deno.test("asPinned() gives the recorded commits to the same revisions", () => {
   const recorded = models(`a/b@main@${COMMIT}`, { reference: "/dir" });
   strictEqual(asPinned(models("a/b"), recorded).model.path, recorded.model.path);

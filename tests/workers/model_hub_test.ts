@@ -173,8 +173,8 @@ Deno.test("fetchModels() refuses a model that is not there, not given or not who
     const token = (HF_TOKEN: string) => ({ env: { HF_TOKEN } });
     const at = hub.url;
     const cases: [string, Getting, RegExp][] = [
-      ["owner/none", {}, /has no such model, or shows it only with a token; there is no dir/],
-      ["owner/none", token("bad"), /has no such model, or hides it from your token; there/],
+      ["owner/none", {}, /has no such model, or shows it only with a token; no directory/],
+      ["owner/none", token("bad"), /has no such model, or hides it from your token; no dir/],
       ["owner/hidden", {}, /has no such model, or shows it only with a token; .* set HF_TOKEN/],
       [`${NAME}@v9`, {}, RegExp(`has no revision 'v9'. Fix: .* of ${at}/${NAME}/commits/main$`)],
       [`${NAME}@${"0".repeat(40)}`, {}, /has no revision '0{40}'/],

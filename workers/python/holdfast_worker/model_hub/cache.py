@@ -57,7 +57,10 @@ def remember_commit(name: HubName) -> None:
     if name.commit is None or name.commit == name.revision or cached_commit_of(name) == name.commit:
         return
     file = storage_of(name.model) / "refs" / name.revision
-    file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    temporary.write_text(name.commit)
-    temporary.replace(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(name.commit)
+        temporary.replace(file)
+    except OSError:
+        return  # Several users may read one cache, and one of them write it.

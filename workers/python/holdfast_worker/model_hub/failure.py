@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast_worker.model_hub.cache import cache_directory
 from holdfast_worker.model_hub.names import HubName
 
@@ -35,8 +33,8 @@ def no_model(name: HubName) -> FetchFailure:
     hidden = "or hides it from your token" if has_token() else "or shows it only with a token"
     return FetchFailure(
         f"Cannot fetch model '{name.model}' because the hub {endpoint()} has no such model, "
-        f"{hidden}; "
-        f"there is no directory '{name.model}' either. Fix: correct the name (OWNER/NAME) or the "
+        f"{hidden}; no directory has the name '{name.model}'. Fix: correct the name (OWNER/NAME) "
+        "or the "
         "directory's path, or set HF_TOKEN to a token that may read the model"
     )
 
@@ -73,13 +71,18 @@ def no_access(name: HubName, status: int) -> FetchFailure:
 
 def no_network(name: HubName, why: str) -> FetchFailure:
     """Neither the hub nor the cache has it."""
-    offline = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE")
+    from huggingface_hub import constants
+
     cause = (
         "this machine is offline (HF_HUB_OFFLINE is set)"
-        if offline
+        if constants.HF_HUB_OFFLINE
         else f"the hub {endpoint()} cannot be reached ({why})"
     )
-    fix = "unset HF_HUB_OFFLINE" if offline else "check the network, or name a mirror (HF_ENDPOINT)"
+    fix = (
+        "unset HF_HUB_OFFLINE"
+        if constants.HF_HUB_OFFLINE
+        else "check the network, or name a mirror (HF_ENDPOINT)"
+    )
     return FetchFailure(
         f"Cannot fetch model '{name}' because {cause} and the cache {cache_directory()} has no "
         "whole "

@@ -60,7 +60,7 @@ def files_in_cache(directory: Path, *, code: bool) -> list[HubFile] | None:
     """
     try:
         check_model_directory(directory)
-        weights = [path.name for path in weight_files(directory)]
+        weights = [path.relative_to(directory).as_posix() for path in weight_files(directory)]
     except BadDataError:
         return None
     names = [path.relative_to(directory).as_posix() for path in directory.rglob("*")]
