@@ -1,5 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
-import { DataError, isPattern, sourceFiles } from "../data/mod.ts";
+import { DataError, hubName, isPattern, sourceFiles } from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
@@ -55,13 +55,26 @@ export function namedFiles(value: unknown): Named[] {
 
 /**
  * The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by
- * PATH.
+ * PATH, and so does a model of the hub. A directory of that name comes first.
  */
 export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
   if (kind === "python" && !text.includes("/")) return text;
+  if (kind === "model" && hubName(text) !== null && !isHere(resolve(dir, text))) return text;
   const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;
   if (home !== undefined) return resolve(home, text.slice(2));
   return isAbsolute(text) ? text : resolve(dir, text);
+}
+
+/** Whether something is there, or `fetch` puts it there. */
+function isHere(path: string): boolean {
+  if (shippedFiles().some((files) => holds(files, path))) return true;
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    if (isNothing(error)) return false;
+    throw error;
+  }
 }
 
 /** What is wrong with a file that `config` names; null if it can be used. */
@@ -78,11 +91,13 @@ export async function fileIssue(
 
 const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async model(dir) {
+    if (hubName(dir) !== null) return null; // The hub is asked in the workers' environment.
     const found = await kindOf(dir);
     if (found !== "directory") {
-      return `there is ${
-        found === "none" ? "no directory" : "a file, not a model directory,"
-      } at ${dir}`;
+      const [what, more] = found === "none"
+        ? ["no directory", ", and it is not a model of the hub: OWNER/NAME or OWNER/NAME@REVISION"]
+        : ["a file, not a model directory,", ""];
+      return `there is ${what} at ${dir}${more}`;
     }
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
     const lacks = [

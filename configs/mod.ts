@@ -29,7 +29,7 @@ export {
 } from "./changed_settings.ts";
 export { metricName } from "./metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
-export { overridden, parseOverride } from "./overrides.ts";
+export { overridden, parseOverride, setAt } from "./overrides.ts";
 export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";

@@ -7,6 +7,7 @@ import { MIXTURE_RULES } from "./mixture.ts";
 import type { ValueModelConfig } from "../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
 import { METRIC_RULES } from "./metric_rules.ts";
+import { MODEL_RULES } from "./model_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
@@ -33,6 +34,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   ...REWARD_RULES,
   ...MEMORY_RULES,
   ...METRIC_RULES,
+  ...MODEL_RULES,
 ];
 
 export function brokenRules(blocks: Blocks): Issue[] {

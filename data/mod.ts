@@ -9,6 +9,7 @@ export * from "./digits_task.ts";
 export * from "./errors.ts";
 export * from "./expression.ts";
 export { leftOut, recorded } from "./left_out.ts";
+export { hubName, hubNameText } from "./hub_name.ts";
 export { firstColumns } from "./first_columns.ts";
 export { digestFile } from "./json_lines.ts";
 export { pickSources, Weight, weightAt } from "./mixture.ts";

@@ -46,6 +46,8 @@ export const Numerics = z.strictObject({
     optimizer: false,
     parameters: false,
   }),
+  attn_implementation: leftOut(z.string().nullable(), null),
+  trust_remote_code: leftOut(z.boolean(), false),
 });
 export type Numerics = z.infer<typeof Numerics>;
 

@@ -163,6 +163,7 @@ async function loaded(
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.check",
     input,
+    hub_token: true, // Each reward gets what its `env` names.
   });
   if (code !== 0) {
     throw new InvalidInputError(`Cannot import rewards with ${python}:\n${stderr.trimEnd()}`, {

@@ -16,6 +16,7 @@ export { findRun, newestRun } from "./find_run.ts";
 export { forkRun, type ForkRunOptions } from "./fork_run.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./collect_garbage.ts";
 export * from "./home.ts";
+export { checkModelCode, pinnedModels, withDirectories } from "./hub_models.ts";
 export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";
 export { type Check, machineChecks } from "./machine_checks.ts";

@@ -43,6 +43,7 @@ import {
 } from "../flows/mod.ts";
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
+import { checkModelCode, presentModels } from "./hub_models.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
@@ -123,6 +124,7 @@ export async function executeRun<T>(
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
   const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
+  const found = await foundModels(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);
   const { blocks, recorded, asked } = await blocksOf(home, { head, config }, options);
@@ -149,7 +151,7 @@ export async function executeRun<T>(
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
-        const before = record([...settingsRows(options.settings ?? []), ...asked]);
+        const before = record([...settingsRows(options.settings ?? []), ...asked, ...found]);
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
@@ -212,6 +214,18 @@ async function takeDirectories(
   for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
+}
+
+/** The rows that record the models of this run, which are then in the cache of this host. */
+async function foundModels(
+  home: Home,
+  run: { head: RunHead; config: Partial<Config> },
+  { onSetup, say }: Pick<SessionOptions, "onSetup"> & { say: (text: string) => void },
+): Promise<NewRow[]> {
+  const looking = { home: home.dir, onSetup, say };
+  const { models, rows } = await presentModels(home.store, run, looking);
+  if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
+  return rows;
 }
 
 async function recordAs(

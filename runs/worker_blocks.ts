@@ -8,6 +8,7 @@ import {
   type AnyRole,
   type AskedReplan,
   askedReplans,
+  ModelOpening,
   Replan,
   replanned,
   ROLES,
@@ -24,6 +25,8 @@ import {
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
+/** A custom graph may have a different `model` block, or none. */
+const RecordedModel = z.object(ModelOpening.shape).catch(ModelOpening.parse({}));
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /**
@@ -57,6 +60,7 @@ export function workerBlocks(
   );
   return {
     trainer,
+    model: RecordedModel.parse(config.model ?? {}),
     head,
     value_model,
     sampler,

@@ -16,6 +16,8 @@ export { type DoorSocket, type HubDoor, type HubFile, type SocketListener } from
 export * from "./local_launcher.ts";
 export { Arguments, argumentsOf, outputOf } from "./payload.ts";
 export * from "./model_files.ts";
+export { FetchedModel, fetchModels, type WantedModel } from "./model_hub.ts";
+export { ModelOpening } from "./model_opening.ts";
 export * from "./roles/role.ts";
 export * from "./roles/table.ts";
 export * from "./roles/trainer.ts";

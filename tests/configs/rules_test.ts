@@ -16,6 +16,7 @@ const NOT_YAML = "yaml_syntax.yaml";
 // What a JSON Schema cannot see: rules between fields, files, and a key that stands twice.
 const BEYOND_THE_SCHEMA = new Set([
   "algorithm_rules.yaml",
+  "attention.yaml",
   "cispo_bounds.yaml",
   "duplicate_key.yaml",
   "evaluation_sets.yaml",

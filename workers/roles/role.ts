@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ModelHead } from "../../data/mod.ts";
 import { type EnvironmentKind, environmentKind } from "../environments.ts";
 import { type GpuNeeds, onGpu } from "../gpus.ts";
+import type { ModelOpening } from "../model_opening.ts";
 import type { SamplerConfig } from "../sampler_config.ts";
 import type { TrainerConfig } from "../trainer_config.ts";
 import type { ValueModelConfig } from "../value_model_config.ts";
@@ -35,6 +36,8 @@ export type WorkerBlocks = {
   seed: number;
   workers: WorkersConfig;
   trainer: Omit<TrainerConfig, "optimizer">;
+  /** How the policy's model is opened. Absent: as transformers opens one by default. */
+  model?: ModelOpening;
   /** The head of the policy's model, if it is not a vocabulary. */
   head?: ModelHead | null;
   value_model?: ValueModelConfig | null;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Draw, Message, type Policy, Row, Sampling, Slab } from "../../data/mod.ts";
 import { Publication } from "../model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
 import {
   defineRole,
@@ -18,6 +19,7 @@ export type Published = { policy: Policy; publication: Publication };
 /** What a sampler is started with. */
 const SamplerSpec = z.strictObject({
   ...SamplerProcess.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
 });
 type SamplerSpec = z.infer<typeof SamplerSpec>;
@@ -74,7 +76,7 @@ const operations = {
 /** One sampler's group. */
 export function samplerGroup(
   config: SamplerConfig,
-  { seed, replica }: { seed: number; replica: number },
+  { seed, replica, model }: { seed: number; replica: number; model?: ModelOpening },
 ): PlannedGroup<SamplerSpec> {
   const { engine, threads, device, devices, python } = config;
   const count = gpusOf(config);
@@ -88,7 +90,7 @@ export function samplerGroup(
     ranks: 1,
     python,
     environment: environmentOf({ engine, device }),
-    spec: { ...fieldsOf(SamplerProcess, config), seed },
+    spec: { ...fieldsOf(SamplerProcess, config), ...ModelOpening.parse(model ?? {}), seed },
     env: threadsEnv(threads),
     gpus: { block: "sampler", device, devices, count, each },
   };
@@ -113,9 +115,9 @@ export const samplerRole = defineRole({
     from_record: (ask, { policy, publication }: Published) =>
       ask("load", { version: policy.version, model_path: policy.model_path, publication }),
   },
-  groups: ({ sampler, seed }) =>
+  groups: ({ sampler, seed, model }) =>
     Array.from(
       { length: sampler.replicas },
-      (_, replica) => samplerGroup(sampler, { seed, replica }),
+      (_, replica) => samplerGroup(sampler, { seed, replica, model }),
     ),
 });

@@ -27,6 +27,7 @@ import {
   PublicationBase,
   TensorEntry,
 } from "../model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer_config.ts";
 import { valueTrainer } from "../value_model_config.ts";
 import {
@@ -45,6 +46,7 @@ const [TrajectoryBatch, SupervisedBatch, PreferenceBatch] = Batch.options;
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
   ...TrainerProcess.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
   head: ModelHead.nullable(),
 });
@@ -235,12 +237,13 @@ type TrainerGroupOptions = {
   group?: string;
   head?: ModelHead | null;
   block?: string;
+  model?: ModelOpening;
 };
 
 /** A trainer's group. Its spec is complete: no default of the worker affects the numerics. */
 export function trainerGroup(
   config: Omit<TrainerConfig, "optimizer">,
-  { seed, group = "trainer", head = null, block = "trainer" }: TrainerGroupOptions,
+  { seed, group = "trainer", head = null, block = "trainer", model }: TrainerGroupOptions,
 ): PlannedGroup<TrainerSpec> {
   // A value model's rows are padded and its head is small, so all of it is trained.
   const settings = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
@@ -255,7 +258,7 @@ export function trainerGroup(
     ranks,
     python,
     environment: environmentOf({ engine, device }),
-    spec: { ...fieldsOf(TrainerProcess, settings), seed, head },
+    spec: { ...fieldsOf(TrainerProcess, settings), ...ModelOpening.parse(model ?? {}), seed, head },
     env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
     gpus: { block, device, devices, count: ranks, each },
   };
@@ -314,14 +317,15 @@ export const trainerRole = defineRole({
       }
     },
   },
-  groups: ({ trainer, value_model, head, seed }) => [
-    trainerGroup(trainer, { seed, head }),
+  groups: ({ trainer, value_model, head, seed, model }) => [
+    trainerGroup(trainer, { seed, head, model }),
     ...(value_model
       ? [trainerGroup(valueTrainer(trainer, value_model), {
         seed,
         group: "critic",
         head: "value",
         block: "value_model",
+        model,
       })]
       : []),
   ],

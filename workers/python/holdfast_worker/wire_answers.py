@@ -31,6 +31,8 @@ class Numerics(TypedDict):
     dropout: float
     lora: NumericsLora | None
     offload: NumericsOffload
+    attn_implementation: str | None
+    trust_remote_code: bool
 
 
 class AlgorithmDescription(TypedDict):

@@ -247,6 +247,8 @@ class TrainerSpec(Whole):
     gradient_checkpointing: bool
     threads: int
     device: Literal["auto", "cpu", "cuda"]
+    attn_implementation: str | None
+    trust_remote_code: bool
     seed: int
     head: Literal["value", "score"] | None
 
@@ -350,6 +352,8 @@ class SamplerSpec(Whole):
     max_model_len: int | None
     kv_cache_gib: float | None
     vllm: dict[str, JsonValue]
+    attn_implementation: str | None
+    trust_remote_code: bool
     seed: int
 
 

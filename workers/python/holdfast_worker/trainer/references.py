@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
+from holdfast_worker.model_hub.cache import model_directory
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engine import TrainingEngine
 from holdfast_worker.trainer.model_digests import ModelDigests
@@ -41,8 +43,9 @@ class References:
         if path != self.path:
             self.path, self.model = None, None  # Frees the old one before opening the new one.
             drop_garbage(self.engine.device)
-            self.models.check(path, digest, self.engine)
-            self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
+            source = ModelSource(path, opening=Opening.of(self.engine.spec))
+            self.models.check(source.path, digest, self.engine)
+            self.model = source.open_model(dtype).eval().requires_grad_(False)
             self.path = path
         try:
             self._to_device(offload)
@@ -77,7 +80,7 @@ class References:
         copy is needed.
         """
         base = getattr(self.engine.module, "base_path", None)
-        return base is not None and Path(path).resolve() == Path(base)
+        return base is not None and model_directory(path).resolve() == Path(base)
 
     @contextmanager
     def _without_adapter(self) -> Iterator[Any]:
