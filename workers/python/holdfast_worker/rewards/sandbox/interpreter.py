@@ -59,6 +59,10 @@ class Interpreter:
 class Scripts(Protocol):
     """Runs one program again and again, each time with another input."""
 
+    def ready(self) -> None:
+        """Starts what a run needs, outside of its time. Raises CannotStart."""
+        ...
+
     def run(self, stdin: str, deadline: float) -> str:
         """What it printed. Raises Ended."""
         ...

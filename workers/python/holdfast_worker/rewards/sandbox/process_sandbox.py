@@ -108,6 +108,9 @@ class _Scripts:
         self._program = program
         self._output_bytes_max = output_bytes_max
 
+    def ready(self) -> None:
+        pass
+
     def run(self, stdin: str, deadline: float) -> str:
         with tempfile.TemporaryFile() as file:
             file.write(stdin.encode(errors="replace"))

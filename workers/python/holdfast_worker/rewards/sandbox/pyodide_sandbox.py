@@ -96,9 +96,14 @@ class _Scripts:
         self._output_bytes_max = output_bytes_max
         self._interpreter: Interpreter | None = None
 
+    def ready(self) -> None:
+        if self._interpreter is None:
+            self._interpreter = self._sandbox.started("script")
+
     def run(self, stdin: str, deadline: float) -> str:
-        interpreter = self._interpreter or self._sandbox.started("script")
-        self._interpreter = interpreter
+        self.ready()
+        interpreter = self._interpreter
+        assert interpreter is not None
         try:
             interpreter.send({"source": self._program, "stdin": stdin}, deadline)
             said = interpreter.receive(deadline)
