@@ -384,6 +384,7 @@ class RewardSpec(Whole):
 class RewardScore(Whole):
     function: str
     style: str | None
+    settings: str | None
     process: RewardProcess
     timeout_ms: float
     shared: ArgumentsInline | ArgumentsBeside

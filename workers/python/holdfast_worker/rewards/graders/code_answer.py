@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypedDict, get_args
 
 from holdfast_worker.rewards.graders.code_cases import cases_of
@@ -69,12 +72,22 @@ def _score(outcomes: list[Outcome], *, is_all: bool) -> dict[str, float]:
     return {"score": score, **shares, "no_program": float(not outcomes)}
 
 
+def _cache() -> Path:
+    """The user's, or else one of this process."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "holdfast")
+    try:
+        usual.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return usual if os.access(usual, os.W_OK) else Path(tempfile.mkdtemp())
+    except OSError:
+        return Path(tempfile.mkdtemp())
+
+
 def _sandbox(settings: CodeSettings) -> Sandbox:
     output_bytes_max = settings["output_kib"] * KIB
     if settings["sandbox"] == "pyodide":
         try:
             return PyodideSandbox(
-                Runtime(**settings["runtime"]),
+                Runtime(**settings["runtime"], cache=str(_cache())),
                 memory_mib=settings["memory_mib"],
                 output_bytes_max=output_bytes_max,
             )
