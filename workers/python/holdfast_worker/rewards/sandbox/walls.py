@@ -27,7 +27,9 @@ PROGRAM = "/program.py"
 NEW_ROOT = b"/proc"  # Exists everywhere, and is no part of what the interpreter needs.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-FILES_MAX = 256
+# Each may be as large as `file_mib`, also one that is only in memory (memfd_create).
+FILES_MAX = 64
+DESCRIPTORS_MAX = 256
 # Processes of a sandbox that are not the program's: the first one of its namespace.
 OWN_PROCESSES = 1
 
@@ -60,6 +62,11 @@ def walled(program: str | None, bounds: Bounds) -> None:
     """
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     unshare(NAMESPACES)
+    try:
+        # System V's shared memory, which no limit of a process counts.
+        Path("/proc/sys/kernel/shmall").write_text("0")
+    except OSError:
+        pass
     _fork_below()
     _make_root(bounds.file_mib)
     for place in (WORK, "/tmp", "/dev/shm"):
@@ -88,6 +95,7 @@ def limit(bounds: Bounds) -> None:
         pass
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     limit_at_most(resource.RLIMIT_CORE, 0)
+    limit_at_most(resource.RLIMIT_MSGQUEUE, 0)
     limit_at_most(resource.RLIMIT_NOFILE, FILES_MAX)
     limit_at_most(resource.RLIMIT_FSIZE, bounds.file_mib * MIB)
     memory = resource.RLIMIT_DATA if bounds.counts_written else resource.RLIMIT_AS
@@ -107,7 +115,7 @@ def _fork_below() -> None:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         return
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    os.closerange(0, FILES_MAX)
+    os.closerange(0, DESCRIPTORS_MAX)
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == child:
