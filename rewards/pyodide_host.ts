@@ -38,7 +38,7 @@ def _script(message):
     import io, os, sys, traceback
     os.dup2(_in, 0)
     os.dup2(_out, 1)
-    _channel.begin(message["stdin"])
+    _channel.begin(message["stdin"], message["output_bytes_max"])
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), "utf-8", "replace")
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8",
         "replace", write_through=False)
@@ -50,13 +50,13 @@ def _script(message):
         error = f"it ended with exit code {exit.code}" if code else ""
     except BaseException as raised:
         code, error = 1, "".join(traceback.format_exception_only(raised)).strip()[-300:]
+    output = sys.stdout
     try:
-        sys.stdout.flush()
+        output.flush()
     except BaseException:
         pass
     return {"code": code, "error": error, "output": _channel.output()}
 `;
-const OUTPUT_BYTES_MAX = 8 << 20;
 
 async function main([verb, directory, snapshot]: string[]): Promise<void> {
   const { loadPyodide } = await import(`file://${directory}/pyodide.mjs`) as {
@@ -76,7 +76,7 @@ async function main([verb, directory, snapshot]: string[]): Promise<void> {
 function serve(python: Python): void {
   let input = new Uint8Array();
   let printed: Uint8Array[] = [];
-  let left = OUTPUT_BYTES_MAX;
+  let left = 0;
   python.setStdin({
     read(into) {
       const part = input.subarray(0, into.length);
@@ -86,8 +86,9 @@ function serve(python: Python): void {
     },
   });
   const keep = (data: Uint8Array) => {
-    if (left > 0) printed.push(data.slice(0, left));
     left -= data.length;
+    if (left < 0) throw new RangeError("too much output"); // For the program an OSError.
+    printed.push(data.slice());
     return data.length;
   };
   python.setStdout({ write: keep });
@@ -95,11 +96,12 @@ function serve(python: Python): void {
   python.registerJsModule("_holdfast_channel", {
     receive,
     send,
-    begin(text: string) {
+    begin(text: string, bytesMax: number) {
       input = new TextEncoder().encode(text);
-      [printed, left] = [[], OUTPUT_BYTES_MAX];
+      [printed, left] = [[], bytesMax];
     },
-    output: () => new TextDecoder().decode(joined(printed)),
+    /** null: it was more than `bytesMax`. */
+    output: () => left < 0 ? null : new TextDecoder().decode(joined(printed)),
   });
   python.runPython(
     `import _holdfast_channel as _channel\n${SCRIPT}\nfrom ${SIDES} import serve\n` +
@@ -144,4 +146,12 @@ function joined(parts: Uint8Array[]): Uint8Array {
   return whole;
 }
 
-if (import.meta.main) await main(Deno.args);
+if (import.meta.main) {
+  try {
+    await main(Deno.args);
+  } catch (error) {
+    // The interpreter has ended, by os._exit() or a fault.
+    await Deno.stderr.write(new TextEncoder().encode(`\ncrash: ${String(error).split("\n")[0]}`));
+    Deno.exit(1);
+  }
+}

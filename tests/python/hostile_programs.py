@@ -64,18 +64,18 @@ for number in range(1, 65):
         "timeout",
     ),
     "sleep": Hostile("import time\ntime.sleep(1000)", "timeout", "timeout"),
-    "memory_at_once": Hostile("x = bytearray(10**12)", "memory", "memory"),
+    "memory_at_once": Hostile("x = bytearray(2**31 - 100)", "memory", "memory"),
     "memory_slowly": Hostile(
         "kept = []\nwhile True:\n    kept.append(bytearray(1 << 24))", "memory", "memory"
     ),
     "fills_the_disk": Hostile(
         """
-for number in range(1000):
+for number in range(30):
     with open(f"file{number}", "wb") as file:
         file.write(bytes(8 << 20))
 """,
         "error",
-        "memory",
+        "wrong",
     ),
     "many_files": Hostile(
         "for number in range(10**6):\n    open(f'file{number}', 'w').close()", "error", "timeout"
@@ -170,8 +170,9 @@ print(os.getppid())
         "error",
         stdin="port",
     ),
-    "fetches": Hostile(
-        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:' + input(), timeout=1)",
+    "sends_a_datagram": Hostile(
+        "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+        ".sendto(b'x', ('127.0.0.1', int(input())))",
         "error",
         "error",
         stdin="port",
@@ -254,14 +255,20 @@ for descriptor in range(256):
     "reads_what_is_expected": Hostile(
         """
 import gc, sys
+def texts(value):
+    return [one for one in value if type(one) is str and "secret of the" in one and len(one) < 99]
 frame = sys._getframe()
 while frame:
-    print(frame.f_locals)
+    print(texts(frame.f_locals.values()))
     frame = frame.f_back
-print([one for one in gc.get_objects() if isinstance(one, (dict, list))])
+for one in gc.get_objects():
+    if type(one) is dict:
+        print(*texts(list(one.values())))
+    elif type(one) in (list, tuple):
+        print(*texts(one))
 """,
         "wrong",
-        "output",
+        "wrong",
     ),
     # The JavaScript around Pyodide.
     "js_reads_a_file": Hostile(
@@ -451,6 +458,6 @@ def f(x):
         tests="wanted = 4\nassert f(lambda name: 0) == wanted",
     ),
     "returns_too_much": Hostile(
-        "def f(x):\n    return 'x' * (32 << 20)", "output", "output", tests="assert f(1) == 4"
+        "def f(x):\n    return 'x' * (9 << 20)", "output", "output", tests="assert f(1) == 4"
     ),
 }

@@ -56,7 +56,7 @@ def bait(tmp_path_factory: pytest.TempPathFactory, listener: socket.socket) -> B
 @pytest.fixture(scope="module", params=["process", "pyodide"])
 def pool(request: pytest.FixtureRequest) -> Iterator[tuple[str, RewardPool]]:
     os.environ["BATTERY_SECRET"] = SECRET
-    settings = code_settings(sandbox=request.param, memory_mib=256, case_timeout_ms=5_000)
+    settings = code_settings(sandbox=request.param, memory_mib=160, case_timeout_ms=8_000)
     code = RewardCode(
         function=SOURCE,
         style="holdfast",
@@ -82,12 +82,12 @@ def test_a_hostile_program_is_bounded_and_named_and_the_next_one_is_right(
     result = graded(rewards, hostile.code, row_of(hostile, bait))
     assert (result["outcome"], result["error"]) == ("ok", None)
     assert result["score"] == 0
-    ended = {key for key, share in result["metrics"].items() if share > 0}
-    assert ended == {hostile.process if sandbox == "process" else hostile.pyodide}
     assert not Path(bait.place).exists()
     with pytest.raises(BlockingIOError):
         listener.accept()
     assert processes_of(rewards) == []
+    ended = {key for key, share in result["metrics"].items() if share > 0}
+    assert ended == {hostile.process if sandbox == "process" else hostile.pyodide}
     honest = {"test_cases": [{"input": "ab", "output": "ba"}]}
     assert graded(rewards, "print(input()[::-1])", honest)["score"] == 1
 

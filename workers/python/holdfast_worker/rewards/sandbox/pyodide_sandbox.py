@@ -21,7 +21,7 @@ from holdfast_worker.rewards.sandbox.walls import Bounds, limit
 
 START_S = 120.0
 # What Deno and the interpreter take before a program runs.
-OWN_MIB = 512
+OWN_MIB = 1536
 PAGES_PER_MIB = 16
 # Nothing that Deno keeps (localStorage, caches) has a place: this is no directory.
 NO_DIRECTORY = "/dev/null/deno"
@@ -105,17 +105,19 @@ class _Scripts:
         interpreter = self._interpreter
         assert interpreter is not None
         try:
-            interpreter.send({"source": self._program, "stdin": stdin}, deadline)
+            limit = self._output_bytes_max
+            message = {"source": self._program, "stdin": stdin, "output_bytes_max": limit}
+            interpreter.send(message, deadline)
             said = interpreter.receive(deadline)
         except Ended:
             self.close()
             raise
         code, error, output = (said.get(name) for name in ("code", "error", "output"))
+        if output is None:
+            raise Ended("output", f"it printed more than {self._output_bytes_max} bytes")
         if not isinstance(output, str) or not isinstance(error, str):
             self.close()
             raise Ended("crash", "it wrote what is no message")
-        if len(output.encode(errors="replace")) > self._output_bytes_max:
-            raise Ended("output", f"it printed more than {self._output_bytes_max} bytes")
         if code != 0:
             kind: Outcome = "memory" if error.startswith("MemoryError") else "error"
             raise Ended(kind, error)

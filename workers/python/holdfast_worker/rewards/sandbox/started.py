@@ -123,6 +123,8 @@ class Started:
         last = lines[-1][-300:] if lines else ""
         if last.startswith("MemoryError") or "out of memory" in last.lower():
             return Ended("memory", "it needed more memory than memory_mib")
+        if last.startswith("crash: "):
+            return Ended("crash", last.removeprefix("crash: "))
         number = self._code - SIGNAL_EXIT if self._code > SIGNAL_EXIT else -self._code
         if number in set(signal.Signals):
             name = signal.Signals(number).name
