@@ -83,13 +83,10 @@ export function lacksCases(
 ): string | null {
   const all: Record<string, unknown> = { ...columns, answer };
   const names = tests === undefined ? COLUMNS : [tests];
+  const isPresent = (value: unknown) =>
+    (value ?? "") !== "" && !(typeof value === "object" && Object.keys(value!).length === 0);
   if (names.some((name) => isPresent(all[name]))) return null;
   return `Cannot score with code because the row has no cases: none of ${names.join(", ")}`;
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== "" &&
-    !(typeof value === "object" && Object.keys(value).length === 0);
 }
 
 function pathOf(url: URL): string {

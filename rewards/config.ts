@@ -244,7 +244,9 @@ function settingsOf(
 /** A reward that the reward worker computes. */
 function inProcess(
   config: RewardConfig,
-  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "settings" | "model">>,
+  how: Partial<
+    Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "settings" | "model">
+  >,
 ): ScoringFunction {
   const name = labelOf(config);
   return {

@@ -1,10 +1,10 @@
 /**
- * The process of the sandbox `pyodide`: Python compiled to WebAssembly, in a Deno without permissions
- * but to read Pyodide's own directory. The reward processes start it; it imports nothing of ours.
+ * The process of the sandbox `pyodide`: Python compiled to WebAssembly, in a Deno that may only read
+ * Pyodide's own directory. The reward processes start it; it imports nothing of ours.
  *
  * `make DIRECTORY`: starts Python once, with our modules, and writes its memory to standard output.
- * `run DIRECTORY MEMORY`: continues from that memory, which takes a tenth of the time, and speaks in
- * frames over standard input and output.
+ * `run DIRECTORY MEMORY`: continues from that memory, which takes a tenth of the time, and speaks
+ * in frames over standard input and output.
  */
 
 type Python = {
@@ -15,7 +15,7 @@ type Python = {
   setStderr(how: { write(data: Uint8Array): number }): void;
   makeMemorySnapshot(): Uint8Array;
 };
-type Options = { indexURL: string; _makeSnapshot?: boolean; _loadSnapshot?: Uint8Array };
+type Options = { _makeSnapshot?: boolean; _loadSnapshot?: Uint8Array };
 
 /** Modules that are in memory from the start: those that our side needs, and common ones. */
 const IMPORTED = "ast, asyncio, base64, bisect, builtins, collections, copy, decimal, fractions, " +
@@ -62,14 +62,13 @@ async function main([verb, directory, snapshot]: string[]): Promise<void> {
   const { loadPyodide } = await import(`file://${directory}/pyodide.mjs`) as {
     loadPyodide(options: Options): Promise<Python>;
   };
-  const indexURL = `${directory}/`;
   if (verb === "make") {
-    const python = await loadPyodide({ indexURL, _makeSnapshot: true });
+    const python = await loadPyodide({ _makeSnapshot: true });
     python.runPython(`import ${IMPORTED}\n_modules = ${JSON.stringify(receive())}\n${DEFINED}`);
     writeAll(python.makeMemorySnapshot());
     return;
   }
-  serve(await loadPyodide({ indexURL, _loadSnapshot: Deno.readFileSync(snapshot!) }));
+  serve(await loadPyodide({ _loadSnapshot: Deno.readFileSync(snapshot!) }));
 }
 
 /** Until standard input ends: every read blocks, as does every write. */

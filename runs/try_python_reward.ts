@@ -50,9 +50,7 @@ export async function tryPythonReward(
       "--timeout-ms",
       String(options.timeout_ms),
       ...(options.style === undefined ? [] : ["--style", options.style]),
-      ...(options.settings === undefined
-        ? []
-        : ["--settings", JSON.stringify(options.settings)]),
+      ...(options.settings === undefined ? [] : ["--settings", JSON.stringify(options.settings)]),
     ],
     input: groupsOf(options.rows).map((group) => `${JSON.stringify(group)}\n`).join(""),
   });

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from code_settings import code_settings, fenced
-from hostile_programs import SCRIPTS, TESTED, Bait, Hostile
 from holdfast_worker.process_table import descendants
 from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from hostile_programs import SCRIPTS, Bait, Hostile
+from hostile_tested import TESTED
 
 SECRET = "a secret of the battery 5f0c1a9e"
 SOURCE = "holdfast_worker.rewards.graders.code_answer:grader"

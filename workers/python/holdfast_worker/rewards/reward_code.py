@@ -50,7 +50,5 @@ class RewardCode:
     @classmethod
     def from_json(cls, text: str) -> RewardCode:
         fields = json.loads(text)
-        function, style, settings = (
-            fields.pop(name) for name in ("function", "style", "settings")
-        )
+        function, style, settings = (fields.pop(name) for name in ("function", "style", "settings"))
         return cls.of(function, fields, style=style, settings=settings)

@@ -44,9 +44,7 @@ class Worker:
         """Calls the function for each item."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
-        code = RewardCode.of(
-            args.function, args.process, style=args.style, settings=args.settings
-        )
+        code = RewardCode.of(args.function, args.process, style=args.style, settings=args.settings)
         pool = self._pool(code)
         return {
             "results": pool.score(

@@ -1,5 +1,5 @@
-"""The cases of a row, in the shapes that data sets have: lists of {input, output}, {inputs, outputs,
-fn_name} as in APPS and LiveCodeBench, asserts as in MBPP, a `check` function as in HumanEval, and
+"""The cases of a row, in the shapes that data sets have: lists of {input, output}, {inputs,
+outputs, fn_name} as in APPS and LiveCodeBench, asserts as in MBPP, a `check` function as in HumanEval, and
 test files.
 """
 
@@ -13,6 +13,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
+
+from holdfast_worker.rewards.sandbox.values import is_dict, is_list
 
 COLUMNS = (
     *("test_cases", "input_output", "public_test_cases", "verification_info"),
@@ -76,19 +78,17 @@ def _read(value: Any, row: Row) -> Cases:
             return Tests(_setup(row), [value], _text(row.get("entry_point")))
         case {"test_cases": inner}:
             return _read(_loaded(inner), row)
-        case {"inputs": list(inputs), "outputs": list(outputs)}:
+        case {"inputs": inputs, "outputs": outputs} if is_list(inputs) and is_list(outputs):
             if len(inputs) != len(outputs):
                 raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs")
-            function = _text(value.get("fn_name"))
+            function = _text(cast("Any", value).get("fn_name"))
             return _pairs(list(zip(inputs, outputs, strict=True)), function)
         case [dict(), *_]:
             each = cast("list[dict[str, Any]]", value)
             function = next((name for one in each if (name := _function(one, row))), None)
             return _pairs([(one["input"], one["output"]) for one in each], function)
         case [str(), *_]:
-            return Tests(
-                _setup(row), [str(one) for one in value], _text(row.get("entry_point"))
-            )
+            return Tests(_setup(row), [str(one) for one in value], _text(row.get("entry_point")))
         case _:
             raise ValueError(
                 "expected [{input, output}], {inputs, outputs}, tests in Python or a list of them"
@@ -110,8 +110,8 @@ def _function(case: dict[str, Any], row: Row) -> str | None:
     kind = case.get("testtype", case.get("type"))
     if kind not in ("functional", "function_call"):
         return None
-    metadata = _loaded(row.get("metadata") or {})
-    named = metadata.get("func_name") if isinstance(metadata, dict) else None
+    metadata = _loaded(row.get("metadata"))
+    named = metadata.get("func_name") if is_dict(metadata) else None
     if not named:
         raise ValueError("its cases call a function that neither they nor `metadata` name")
     return _text(named)
@@ -131,16 +131,17 @@ def _results(wanted: Any) -> list[Any]:
             return [json.loads(wanted), wanted]
         except ValueError:
             return [wanted]
-    return [wanted, wanted[0]] if isinstance(wanted, list) and len(wanted) == 1 else [wanted]
+    return [wanted, wanted[0]] if is_list(wanted) and len(wanted) == 1 else [wanted]
 
 
 def _lines(text: Any) -> str:
-    return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
+    return "\n".join(map(str, text)) if is_list(text) else str(text)
 
 
 def _setup(row: Row) -> str:
-    imports = row.get("test_imports") or []
-    return "\n".join([*map(str, imports), str(row.get("test_setup_code") or "")])
+    imports: Any = row.get("test_imports")
+    texts = [str(one) for one in imports] if is_list(imports) else []
+    return "\n".join([*texts, str(row.get("test_setup_code") or "")])
 
 
 def _text(value: Any) -> str | None:
@@ -155,7 +156,7 @@ def _loaded(value: Any) -> Any:
         found = json.loads(value)
     except ValueError:
         return value
-    return found if isinstance(found, list | dict) else value
+    return found if is_list(found) or is_dict(found) else value
 
 
 class _Nothing(pickle.Unpickler):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, cast
+
+from holdfast_worker.rewards.sandbox.values import is_dict, is_list
 
 DIGITS_MAX = 1000
 
@@ -41,8 +43,8 @@ def same_value(returned: Any, wanted: Any) -> bool:
 
 
 def _as_json(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_as_json(one) for one in value]
-    if isinstance(value, dict):
+    if isinstance(value, tuple) or is_list(value):
+        return [_as_json(one) for one in cast("list[Any]", value)]
+    if is_dict(value):
         return {str(key): _as_json(one) for key, one in value.items()}
     return (type(value) is bool, value) if isinstance(value, bool | int | float) else value

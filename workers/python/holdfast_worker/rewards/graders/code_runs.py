@@ -10,7 +10,7 @@ from holdfast_worker.rewards.graders.code_cases import Calls, Cases, Scripts, Te
 from holdfast_worker.rewards.graders.code_compare import same_output, same_value
 from holdfast_worker.rewards.sandbox.interpreter import Interpreter, Sandbox
 from holdfast_worker.rewards.sandbox.started import Ended, Outcome
-from holdfast_worker.rewards.sandbox.values import BadMessage, decode, encode
+from holdfast_worker.rewards.sandbox.values import BadMessage, decode, encode, is_dict, is_list
 
 Clock = Callable[[], float]
 
@@ -71,7 +71,7 @@ def outcomes_of(
             left_s -= clock() - started
             outcomes.append(outcome)
             if all_or_nothing and outcome != "right":
-                return outcomes + [outcome] * (run.count - len(outcomes))
+                return [*outcomes, *(outcome for _ in range(run.count - len(outcomes)))]
     finally:
         run.close()
     return outcomes
@@ -128,19 +128,21 @@ class _Program:
                 self._never = ended
                 raise
             self._names = said.get("names")
-        if not isinstance(self._names, dict):
+        names = self._names
+        if not is_dict(names):
             raise Ended("crash", "it wrote what is no message")
-        return self._names
+        return names
 
     def ask(self, message: Any, deadline: float) -> dict[str, Any]:
         """Its answer. An error that it raised is Ended, but leaves it as it is."""
         answer = self.relay({"ask": message}, deadline).get("answer")
-        if not isinstance(answer, dict):
+        if not is_dict(answer):
             raise Ended("crash", "it wrote what is no message")
         if "error" in answer:
-            classes = answer["error"].get("classes") if isinstance(answer["error"], dict) else None
-            is_memory = isinstance(classes, list) and "MemoryError" in classes
-            raise Ended("memory" if is_memory else "error", str(answer["error"])[:300])
+            error = answer["error"]
+            classes = error.get("classes") if is_dict(error) else None
+            is_memory = is_list(classes) and "MemoryError" in classes
+            raise Ended("memory" if is_memory else "error", str(error)[:300])
         return answer
 
     def relay(self, frame: Any, deadline: float) -> dict[str, Any]:
@@ -195,7 +197,7 @@ class _CallRun:
 
     def _call(self, function: Any, args: list[Any], deadline: float) -> Any:
         given = [encode(one, _no_reference) for one in args]
-        message = {"op": "call", "of": function, "args": given, "named": {}}
+        message: Any = {"op": "call", "of": function, "args": given, "named": {}}
         return self._program.ask(message, deadline).get("value")
 
 
@@ -218,7 +220,7 @@ class _TestRun:
         self._tests = self._sandbox.interpreter("tests")
         self._knows = False
         setup, texts, entry = self._cases.setup, self._cases.texts, self._cases.entry
-        message = {"op": "load", "setup": setup, "tests": texts, "entry": entry}
+        message: Any = {"op": "load", "setup": setup, "tests": texts, "entry": entry}
         said = self._verdict(message, time.monotonic() + LOAD_S)
         self.count = int(said["cases"])
 
@@ -227,7 +229,9 @@ class _TestRun:
         if not self._knows:
             self._verdict({"op": "names", "names": names, "entry": self._cases.entry}, deadline)
             self._knows = True
-        return "right" if self._verdict({"op": "run", "case": number}, deadline)["right"] else "wrong"
+        return (
+            "right" if self._verdict({"op": "run", "case": number}, deadline)["right"] else "wrong"
+        )
 
     def close(self) -> None:
         self._program.close()

@@ -1,5 +1,5 @@
-"""Which cases a text of tests has. Read without running it: what runs may ask the program, and then a
-failure is the program's. This file runs inside of a sandbox.
+"""Which cases a text of tests has. Read without running it: what runs may ask the program, and
+then a failure is the program's. This file runs inside of a sandbox.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def cases_of(setup: str, tests: Sequence[str], *, entry: str | None, space: Spac
 def _of_text(text: str, entry: str | None, space: Space) -> list[Case]:
     tree = ast.parse(text)
     prepared = _once(text, space)
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     if any(node.name == "check" for node in functions):
         return [_after(prepared, _check(tree, entry, space))]
     tests = [_function(node, space) for node in functions if node.name.startswith("test")]
@@ -78,7 +80,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, space: Space) -> Cas
     required = len(node.args.args) - len(node.args.defaults)
     if required > 0 or node.decorator_list:
         raise ValueError(f"{node.name} needs pytest: it has parameters or decorators")
-    return lambda: space[node.name]()
+    return lambda: space[node.name]()  # noqa: PLW0108 - it is defined later.
 
 
 def _of_class(node: ast.ClassDef, space: Space) -> list[Case]:
@@ -98,7 +100,7 @@ def _method(kind: str, name: str, space: Space) -> Case:
 
 
 def _plain_method(kind: str, name: str, space: Space) -> Case:
-    return lambda: getattr(space[kind](), name)()
+    return lambda: getattr(space[kind](), name)()  # noqa: PLW0108 - as above.
 
 
 def _of_statements(tree: ast.Module, space: Space) -> list[Case]:

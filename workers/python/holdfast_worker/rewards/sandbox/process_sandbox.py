@@ -115,7 +115,9 @@ class _Scripts:
         with tempfile.TemporaryFile() as file:
             file.write(stdin.encode(errors="replace"))
             file.seek(0)
-            started = _InDirectory(self._sandbox, [*PYTHON], program=self._program, stdin=file.fileno())
+            started = _InDirectory(
+                self._sandbox, [*PYTHON], program=self._program, stdin=file.fileno()
+            )
             try:
                 return started.output(deadline, self._output_bytes_max).decode(errors="replace")
             finally:

@@ -27,6 +27,18 @@ def _is_instance(kind: Any, value: Any) -> bool:
     return isinstance(value, kind)
 
 
+def _is_subclass(kind: Any, value: Any) -> bool:
+    return issubclass(value, kind)
+
+
+def _enter(value: Any) -> Any:
+    return value.__enter__()
+
+
+def _exit(value: Any) -> Any:
+    return value.__exit__(None, None, None)
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "getattr": getattr,
     "setattr": setattr,
@@ -40,10 +52,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "int": int,
     "float": float,
     "abs": abs,
-    "enter": lambda value: value.__enter__(),
-    "exit": lambda value: value.__exit__(None, None, None),
+    "enter": _enter,
+    "exit": _exit,
     "isinstance": _is_instance,
-    "issubclass": lambda kind, value: issubclass(value, kind),
+    "issubclass": _is_subclass,
     **{
         name: getattr(operator, name)
         for name in (

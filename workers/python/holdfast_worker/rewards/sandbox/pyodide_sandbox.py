@@ -30,8 +30,8 @@ FLAGS = ("--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-npm", "--no
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where things are on this machine. `host`: rewards/pyodide_host.ts; `pyodide`: the directory of
-    the npm package; `cache`: where its memory is kept.
+    """Where things are on this machine. `host`: rewards/pyodide_host.ts; `pyodide`: the directory
+    of the npm package; `cache`: where its memory is kept.
     """
 
     deno: str
@@ -75,7 +75,9 @@ class PyodideSandbox:
             return Interpreter(started, [side], deadline)
         except Ended as ended:
             started.end()
-            raise CannotStart(f"{self._runtime.deno} does not run Pyodide: {ended.detail}") from None
+            raise CannotStart(
+                f"{self._runtime.deno} does not run Pyodide: {ended.detail}"
+            ) from None
 
     def close(self) -> None:
         pass
@@ -86,8 +88,8 @@ class PyodideSandbox:
 
 
 class _Scripts:
-    """All runs of a program are in one interpreter, each with fresh globals. After a run that is cut
-    off, the next has a new one.
+    """All runs of a program are in one interpreter, each with fresh globals. After a run that is
+    cut off, the next has a new one.
     """
 
     def __init__(self, sandbox: PyodideSandbox, program: str, output_bytes_max: int) -> None:

@@ -1,4 +1,4 @@
-"""A process in a sandbox, as we see it: started, read within limits, ended with all that it started."""
+"""A process in a sandbox, as we see it: started, read within limits, ended with what it started."""
 
 from __future__ import annotations
 
@@ -125,15 +125,16 @@ class Started:
             return Ended("memory", "it needed more memory than memory_mib")
         if last.startswith("crash: "):
             return Ended("crash", last.removeprefix("crash: "))
-        number = self._code - SIGNAL_EXIT if self._code > SIGNAL_EXIT else -self._code
+        code = self._code or 0
+        number = code - SIGNAL_EXIT if code > SIGNAL_EXIT else -code
         if number in set(signal.Signals):
             name = signal.Signals(number).name
             if number == signal.SIGXCPU:
                 return Ended("timeout", "it used too much CPU time")
             return Ended("crash", f"it was killed by {name}")
-        if self._code == 0:
+        if code == 0:
             return Ended("crash", "it ended early")
-        return Ended("error", last or f"it ended with exit code {self._code}")
+        return Ended("error", last or f"it ended with exit code {code}")
 
     def end(self) -> None:
         """Ends it and everything below it, and waits until it is gone."""
@@ -210,7 +211,7 @@ def _become(
     env: Mapping[str, str],
     prepare: Callable[[], None],
 ) -> NoReturn:
-    """In the child. What goes wrong before the program runs is told by a pipe that it cannot have."""
+    """In the child. What goes wrong before the program runs is told by a pipe it does not have."""
     try:
         os.setsid()
         for place, descriptor in enumerate(_above(pipes)):

@@ -1,5 +1,5 @@
-"""Runs the tests of a row against a program that is in a different interpreter. This file runs inside
-of a sandbox which has only the tests: the program cannot reach it but by answers, and those are
+"""Runs the tests of a row against a program that is in a different interpreter. This file runs
+inside of a sandbox which has only the tests: the program cannot reach it but by answers, and those are
 plain values (@see values.py).
 """
 
@@ -29,8 +29,8 @@ Ask = Callable[[Encoded], Encoded]
 
 
 class Remote:
-    """An object of the program. Whether it equals a plain value is not the program's to say: it does
-    not. What the program says about its own objects among themselves counts.
+    """An object of the program. Whether it equals a plain value is not the program's to say: it
+    does not. What the program says about its own objects among themselves counts.
     """
 
     def __init__(self, side: TestsSide, number: Any) -> None:
@@ -276,8 +276,9 @@ def _change(given: Any, after: Any) -> None:
     """As the program changed its copy."""
     if type(given) is not type(after) or type(given) not in (list, dict, set):
         raise BadMessage("no change")
-    given.clear()
-    (given.extend if type(given) is list else given.update)(after)
+    cast("Any", given).clear()
+    grow = "extend" if type(cast("Any", given)) is list else "update"
+    getattr(given, grow)(after)
 
 
 def _said(error: BaseException) -> str:

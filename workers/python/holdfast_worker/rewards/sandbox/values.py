@@ -15,12 +15,20 @@ import decimal
 import fractions
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 DEPTH_MAX = 200
 sys.set_int_max_str_digits(100_000)
 
 Encoded = Any  # What JSON has.
+
+
+def is_dict(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 class BadMessage(Exception):
@@ -48,7 +56,7 @@ def encode(value: Any, put: Callable[[Any], dict[str, Encoded]], depth: int = 0)
     """`put` gives what has no plain form its reference. A subclass of a plain type is encoded as
     that type, by that type's own methods.
     """
-    kind: Any = type(value)
+    kind: Any = cast("Any", type)(value)
     if value is None or kind in (bool, int, float, str):
         return value
     if depth > DEPTH_MAX:
@@ -57,7 +65,7 @@ def encode(value: Any, put: Callable[[Any], dict[str, Encoded]], depth: int = 0)
     def inner(one: Any) -> Encoded:
         return encode(one, put, depth + 1)
 
-    if isinstance(value, type) or (callable(value) and not isinstance(value, dict)):
+    if isinstance(value, type) or (callable(value) and not issubclass(kind, dict)):
         return put(value)
     for plain in (int, float, str):
         if issubclass(kind, plain):
@@ -102,21 +110,21 @@ def decode(data: Encoded, get: Callable[[str, Any], Any], depth: int = 0) -> Any
     """`get` gives a reference its object. Raises BadMessage."""
     if data is None or type(data) in (bool, int, float, str):
         return data
-    if depth > DEPTH_MAX or not isinstance(data, dict) or len(cast("Any", data)) != 1:
+    if depth > DEPTH_MAX or not is_dict(data) or len(data) != 1:
         raise BadMessage("no value")
-    ((name, inner),) = cast("dict[str, Any]", data).items()
+    ((name, inner),) = data.items()
 
     def each(many: Any) -> list[Any]:
-        if not isinstance(many, list):
+        if not is_list(many):
             raise BadMessage("no list of values")
-        return [decode(one, get, depth + 1) for one in cast("list[Any]", many)]
+        return [decode(one, get, depth + 1) for one in many]
 
     try:
         if name in SEQUENCES:
             return SEQUENCES[name](each(inner))
         match name:
             case "dict":
-                return {key: value for key, value in (each(pair) for pair in inner)}
+                return dict(each(pair) for pair in inner)
             case "bytes":
                 return base64.b64decode(inner)
             case "complex":
@@ -146,12 +154,13 @@ def encode_error(error: BaseException) -> Encoded:
 
 def decode_error(data: Encoded, known: dict[str, type[BaseException]]) -> BaseException:
     """The nearest class that this side has: of `known`, or a builtin one."""
-    names = data.get("classes") if isinstance(data, dict) else None
-    for name in names if isinstance(names, list) else []:
+    said = data if is_dict(data) else {}
+    names = said.get("classes")
+    for name in names if is_list(names) else []:
         found: Any = known.get(str(name)) or getattr(builtins, str(name), None)
         if isinstance(found, type) and issubclass(found, BaseException):
             try:
-                return found(str(data.get("text", "")))
+                return found(str(said.get("text", "")))
             except Exception:
                 continue
     return RuntimeError("the program raised what is no exception")

@@ -1,5 +1,5 @@
-"""What stands around a program of the `process` sandbox: separate namespaces, a file system that has
-only the interpreter, and limits. Everything here runs in the child, between fork and exec.
+"""What stands around a program of the `process` sandbox: separate namespaces, a file system that
+has only the interpreter, and limits. Everything here runs in the child, between fork and exec.
 
 The namespaces are users, processes, mounts, network, semaphores and host name. The root is a tmpfs
 with the interpreter's directories, read-only. It has no /proc and no /etc. It ends with the
