@@ -1,6 +1,6 @@
 /**
- * The process of the sandbox `pyodide`: Python compiled to WebAssembly, in a Deno that may only read
- * Pyodide's own directory. The reward processes start it; it imports nothing of ours.
+ * The process of the sandbox `pyodide`: Python compiled to WebAssembly, in a Deno that may only
+ * read Pyodide's own directory. The reward processes start it; it imports nothing of ours.
  *
  * `make DIRECTORY`: starts Python once, with our modules, and writes its memory to standard output.
  * `run DIRECTORY MEMORY`: continues from that memory, which takes a tenth of the time, and speaks

@@ -6,6 +6,23 @@ from hostile_programs import LOOP, Hostile
 
 # Programs that tests call: `f` would have to give what the tests expect.
 TESTED: dict[str, Hostile] = {
+    "answers_in_our_place": Hostile(
+        """
+import json, sys
+try:
+    from _holdfast_channel import receive, send
+except ImportError:
+    receive, send = sys.modules["__main__"].receive, sys.modules["__main__"].send
+names = {"f": {"ref": 1}, "abs": {"ref": 2}, "__name__": {"ref": 3}, "math": {"module": "cmath"}}
+send(json.dumps({"answer": {"names": names}}))
+while True:
+    receive()
+    send(json.dumps({"answer": {"value": 0, "verdict": {"right": True}}}))
+""",
+        "wrong",
+        "wrong",
+        tests="assert abs(f(1) - 3.5) < 1e-6",
+    ),
     "equals_everything": Hostile(
         """
 class E(int):

@@ -1,6 +1,6 @@
 """The cases of a row, in the shapes that data sets have: lists of {input, output}, {inputs,
-outputs, fn_name} as in APPS and LiveCodeBench, asserts as in MBPP, a `check` function as in HumanEval, and
-test files.
+outputs, fn_name} as in APPS and LiveCodeBench, asserts as in MBPP, a `check` function as in
+HumanEval, and test files.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _serve()
 
 
 class ProcessSandbox:
-    """`walls` False: limits alone. Raises CannotStart, now or at a start, if this machine cannot."""
+    """`walls` False: limits alone. Raises CannotStart if this machine cannot."""
 
     def __init__(self, bounds: Bounds, *, walls: bool, output_bytes_max: int) -> None:
         self._bounds = bounds

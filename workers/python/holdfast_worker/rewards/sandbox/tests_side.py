@@ -1,6 +1,6 @@
 """Runs the tests of a row against a program that is in a different interpreter. This file runs
-inside of a sandbox which has only the tests: the program cannot reach it but by answers, and those are
-plain values (@see values.py).
+inside of a sandbox which has only the tests: the program cannot reach it but by answers, and those
+are plain values (@see values.py).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _order(name: str) -> Callable[..., Any]:
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
-    """`abs(f(2) - 3.5) < 1e-6` tells the program what is expected: its answer is no plain number."""
+    """`abs(f(2) - 3.5) < 1e-6` tells the program what is expected: it must not answer plainly."""
 
     def arithmetic(self: Remote, *others: Any) -> Any:
         value = self._side.do(name, self, *others)
@@ -226,7 +226,7 @@ class TestsSide:
         found = {
             name: value
             for name, data in names.items()
-            if name == entry or not _is_known(name) or "module" in (data or {})
+            if _is_allowed(name, data, entry)
             for value in self._named(name, data)
         }
         self._space.update(found)
@@ -268,8 +268,12 @@ class TestsSide:
         return Remote(self, number)
 
 
-def _is_known(name: str) -> bool:
-    return hasattr(builtins, name) or name in sys.stdlib_module_names
+def _is_allowed(name: str, data: Encoded, entry: str | None) -> bool:
+    """The program says which names it has, so that it may say anything."""
+    if not name.isidentifier() or name.startswith("__"):
+        return False
+    is_known = hasattr(builtins, name) or name in sys.stdlib_module_names
+    return not is_known or name == entry or data == {"module": name}
 
 
 def _change(given: Any, after: Any) -> None:
