@@ -15,7 +15,6 @@ type Python = {
   setStderr(how: { write(data: Uint8Array): number }): void;
   makeMemorySnapshot(): Uint8Array;
 };
-type Options = { _makeSnapshot?: boolean; _loadSnapshot?: Uint8Array };
 
 /** Modules that are in memory from the start: those that our side needs, and common ones. */
 const IMPORTED = "ast, asyncio, base64, bisect, builtins, collections, copy, decimal, fractions, " +
@@ -60,15 +59,17 @@ def _script(message):
 
 async function main([verb, directory, snapshot]: string[]): Promise<void> {
   const { loadPyodide } = await import(`file://${directory}/pyodide.mjs`) as {
-    loadPyodide(options: Options): Promise<Python>;
+    loadPyodide(options: Record<string, unknown>): Promise<Python>;
   };
+  const indexURL = `${directory}/`;
   if (verb === "make") {
-    const python = await loadPyodide({ _makeSnapshot: true });
+    const python = await loadPyodide({ indexURL, _makeSnapshot: true });
     python.runPython(`import ${IMPORTED}\n_modules = ${JSON.stringify(receive())}\n${DEFINED}`);
     writeAll(python.makeMemorySnapshot());
     return;
   }
-  serve(await loadPyodide({ _loadSnapshot: Deno.readFileSync(snapshot!) }));
+  const _loadSnapshot = Deno.readFileSync(snapshot!);
+  serve(await loadPyodide({ indexURL, _loadSnapshot }));
 }
 
 /** Until standard input ends: every read blocks, as does every write. */

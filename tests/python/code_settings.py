@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker.rewards.graders.code_answer import CodeSettings
+from holdfast_worker.rewards.graders.code_answer import CodeSettings, user_cache
+from holdfast_worker.rewards.sandbox.pyodide_sandbox import Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
@@ -41,3 +42,7 @@ def code_settings(**changed: Any) -> CodeSettings:
 def fenced(code: str) -> str:
     fence = "`" * 3
     return f"So:\n{fence}python\n{code}\n{fence}\n"
+
+
+def runtime() -> Runtime:
+    return Runtime(**code_settings()["runtime"], cache=str(user_cache()))

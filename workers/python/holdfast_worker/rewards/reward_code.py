@@ -13,24 +13,29 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RewardCode:
     """`function`: path.py:function, or package.module:function. `style`: how it is called; None: as
-    its signature says. `settings`: JSON, from which it makes the function to call. `env`: names that its processes
-    inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
+    its signature says. `settings`: JSON, from which it makes the function to call. `env`: names
+    that its processes inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
     the processes that a call has at one time. None: no limit.
     """
 
     function: str
     style: str | None
-    settings: str | None
     env: tuple[str, ...]
     memory_gib: float | None
     cpu_s: float | None
     file_mib: float | None
     processes_max: int
     isolate: bool
+    settings: str | None = None
 
     @classmethod
     def of(
-        cls, function: str, process: RewardProcess, *, style: str | None, settings: str | None
+        cls,
+        function: str,
+        process: RewardProcess,
+        *,
+        style: str | None,
+        settings: str | None = None,
     ) -> RewardCode:
         return cls(
             function=function,

@@ -72,7 +72,7 @@ def _score(outcomes: list[Outcome], *, is_all: bool) -> dict[str, float]:
     return {"score": score, **shares, "no_program": float(not outcomes)}
 
 
-def _cache() -> Path:
+def user_cache() -> Path:
     """The user's, or else one of this process."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "holdfast")
     try:
@@ -87,7 +87,7 @@ def _sandbox(settings: CodeSettings) -> Sandbox:
     if settings["sandbox"] == "pyodide":
         try:
             return PyodideSandbox(
-                Runtime(**settings["runtime"], cache=str(_cache())),
+                Runtime(**settings["runtime"], cache=str(user_cache())),
                 memory_mib=settings["memory_mib"],
                 output_bytes_max=output_bytes_max,
             )

@@ -81,7 +81,7 @@ def _read(value: Any, row: Row) -> Cases:
         case {"inputs": inputs, "outputs": outputs} if is_list(inputs) and is_list(outputs):
             if len(inputs) != len(outputs):
                 raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs")
-            function = _text(cast("Any", value).get("fn_name"))
+            function = _text(value.get("fn_name"))
             return _pairs(list(zip(inputs, outputs, strict=True)), function)
         case [dict(), *_]:
             each = cast("list[dict[str, Any]]", value)

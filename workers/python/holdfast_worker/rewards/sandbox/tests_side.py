@@ -5,6 +5,7 @@ are plain values (@see values.py).
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import builtins
 import importlib
@@ -148,6 +149,7 @@ class TestsSide:
         self._raised: list[BaseException] = []  # By the program, in the case that runs.
         self._errors: dict[str, type[BaseException]] = {}
         self._cases: list[Callable[[], Any]] = []
+        self._own_names: set[str] = set()
         module = types.ModuleType("tests")
         sys.modules["tests"] = module
         self._space = module.__dict__
@@ -160,6 +162,7 @@ class TestsSide:
             case {"op": "load", "setup": setup, "tests": tests, "entry": entry}:
                 try:
                     self._cases = cases_of(setup, tests, entry=entry, space=self._space)
+                    self._own_names = set[str]().union(*map(_names_of, [setup, *tests]))
                 except (SyntaxError, ValueError) as error:
                     return {"broken": _said(error)}
                 return {"cases": len(self._cases)}
@@ -220,13 +223,14 @@ class TestsSide:
         return {"right": True, "why": ""}
 
     def _take(self, names: Any, entry: str | None) -> None:
-        """The names that the program defines. None may stand for a builtin or a module: a program
-        with an `abs` would answer for itself.
+        """The names that the program says it has. None may stand for a builtin or a module: a
+        program with an `abs` would answer for itself.
         """
         found = {
             name: value
             for name, data in names.items()
-            if _is_allowed(name, data, entry)
+            if name.isidentifier() and not name.startswith("__")
+            if name == entry or data == {"module": name} or name not in self._own_names
             for value in self._named(name, data)
         }
         self._space.update(found)
@@ -268,20 +272,22 @@ class TestsSide:
         return Remote(self, number)
 
 
-def _is_allowed(name: str, data: Encoded, entry: str | None) -> bool:
-    """The program says which names it has, so that it may say anything."""
-    if not name.isidentifier() or name.startswith("__"):
-        return False
-    is_known = hasattr(builtins, name) or name in sys.stdlib_module_names
-    return not is_known or name == entry or data == {"module": name}
+def _names_of(text: str) -> set[str]:
+    """Builtins, and modules of the standard library that the text uses as modules."""
+    dotted = {
+        node.value.id
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return {*dir(builtins), *dotted.intersection(sys.stdlib_module_names)}
 
 
 def _change(given: Any, after: Any) -> None:
     """As the program changed its copy."""
     if type(given) is not type(after) or type(given) not in (list, dict, set):
         raise BadMessage("no change")
-    cast("Any", given).clear()
-    grow = "extend" if type(cast("Any", given)) is list else "update"
+    given.clear()
+    grow = "extend" if type(given) is list else "update"
     getattr(given, grow)(after)
 
 

@@ -65,7 +65,7 @@ def encode(value: Any, put: Callable[[Any], dict[str, Encoded]], depth: int = 0)
     def inner(one: Any) -> Encoded:
         return encode(one, put, depth + 1)
 
-    if isinstance(value, type) or (callable(value) and not issubclass(kind, dict)):
+    if _is_code(value):
         return put(value)
     for plain in (int, float, str):
         if issubclass(kind, plain):
@@ -98,6 +98,10 @@ SEQUENCES: dict[str, type] = {
     "frozenset": frozenset,
     "deque": collections.deque,
 }
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, type) or (callable(value) and not isinstance(value, dict))
 
 
 def _base_of(plain: type, value: Any) -> Any:
