@@ -14,9 +14,10 @@ from holdfast_worker.rewards.sandbox.values import BadMessage, decode, encode, i
 
 Clock = Callable[[], float]
 
-# LeetCode's programs expect these names.
+# Programs for LeetCode expect these names.
 PRELUDE = """\
-import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+import bisect, collections, copy, datetime, functools, heapq, itertools, math, operator, random
+import re, statistics, string, sys
 from bisect import *
 from collections import *
 from functools import *
