@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RewardStyle } from "../data/mod.ts";
+import { CODE_SOURCE, codeCallTimeout, CodeConfig, codeSettings, lacksCases } from "./code.ts";
 import type { RewardInput, RewardRow, Score } from "./define.ts";
 import { hasOneForm } from "./format.ts";
 import { hasOneScale } from "./judge.ts";
@@ -76,6 +77,7 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     ...common,
     ...remote.config.shape,
   }),
+  CodeConfig.extend(common),
   MathConfig.extend(common),
   PythonRewardConfig.extend(common),
   RewardModelConfig.extend(common),
@@ -98,6 +100,8 @@ export type ScoringFunction = {
   readonly process?: RewardProcess;
   /** With `source`: how it is called; absent: as its signature says. */
   readonly style?: RewardStyle;
+  /** With `source`: it makes the function, from these settings. */
+  readonly settings?: Record<string, unknown>;
   /** For `process` in place of a function: the reward model to ask. */
   readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
@@ -130,7 +134,7 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
         }, not '${config.when}'`,
       );
     }
-    if (config.name === "python" || config.name === "math") {
+    if (isImported(config)) {
       return inProcess(config, functionOf(config));
     }
     if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
@@ -159,13 +163,30 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
 /** A function that the reward worker imports, and what its processes may use. */
 type ImportedFunction =
   & Required<Pick<ScoringFunction, "timeout_ms" | "process">>
-  & { source: string; style?: RewardStyle };
+  & { source: string; style?: RewardStyle; settings?: Record<string, unknown> };
+/** @internal */
+type ImportedReward = Extract<RewardConfig, { name: "python" | "math" | "code" }>;
+
+/** Whether the reward worker imports a function for this entry. */
+export function isImported(config: RewardConfig): config is ImportedReward {
+  return config.name === "python" || config.name === "math" || config.name === "code";
+}
+
+/** The grader limits its programs itself. */
+const CODE_PROCESS = { memory_gib: null, cpu_s: null, file_mib: null, processes_max: 1024 };
 
 /** The function in Python behind an entry: the user's, or a grader that ships. */
-export function functionOf(
-  config: Extract<RewardConfig, { name: "python" | "math" }>,
-): ImportedFunction {
+export function functionOf(config: ImportedReward): ImportedFunction {
   const { timeout_ms } = config;
+  if (config.name === "code") {
+    return {
+      source: CODE_SOURCE,
+      timeout_ms: codeCallTimeout(config),
+      process: processOf(CODE_PROCESS),
+      style: "holdfast",
+      settings: codeSettings(config),
+    };
+  }
   if (config.name === "math") {
     return { source: MATH_SOURCE, timeout_ms, process: processOf({}), style: "holdfast" };
   }
@@ -199,6 +220,7 @@ export function rowCheck(
     return ({ answer }) =>
       answer === undefined ? "Cannot score with math because the row has no answer" : null;
   }
+  if (config.name === "code") return (row) => lacksCases(row, config);
   const { name, weight: _, label: __, when: ___, ...own } = config;
   const reward = REWARDS[name] as { check?(row: RewardRow, config: unknown): void };
   return ({ answer, columns }) => {
@@ -222,7 +244,9 @@ function settingsOf(
 /** A reward that the reward worker computes. */
 function inProcess(
   config: RewardConfig,
-  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "model">>,
+  how: Partial<
+    Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "settings" | "model">
+  >,
 ): ScoringFunction {
   const name = labelOf(config);
   return {

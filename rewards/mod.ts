@@ -3,6 +3,7 @@ export { charactersInPlace } from "./characters_in_place.ts";
 export {
   checkedScore,
   functionOf,
+  isImported,
   labelOf,
   RewardConfig,
   rowCheck,

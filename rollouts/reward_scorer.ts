@@ -35,6 +35,8 @@ export interface ScoringFunction {
   readonly process?: RewardProcess;
   /** With `source`: how the function is called; absent: as its signature says. */
   readonly style?: RewardStyle;
+  /** With `source`: it makes the function, from these settings. */
+  readonly settings?: Record<string, unknown>;
   /**
    * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
    * instead of a row.
@@ -153,7 +155,7 @@ export class RewardScorer {
   }
 
   async #answered(
-    { name, source, process, style, timeout_ms, model }: ScoringFunction,
+    { name, source, process, style, settings, timeout_ms, model }: ScoringFunction,
     group: ForPool,
     { pool, caller }: { pool: RoleWorkers<typeof rewardRole>; caller: Caller },
   ): Promise<ScoredItem[]> {
@@ -173,6 +175,7 @@ export class RewardScorer {
     const args = {
       function: source,
       style: style ?? null,
+      settings: settings === undefined ? null : JSON.stringify(settings),
       process,
       timeout_ms,
       shared: await sharing("score", forFunction(group)),

@@ -6,7 +6,14 @@ import { z } from "zod";
 import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { functionOf, RewardConfig, rowCheck, unableToJudge, unreachable } from "../rewards/mod.ts";
+import {
+  functionOf,
+  isImported,
+  RewardConfig,
+  rowCheck,
+  unableToJudge,
+  unreachable,
+} from "../rewards/mod.ts";
 import {
   ensureEnvironment,
   environmentOf,
@@ -139,7 +146,7 @@ async function loaded(
   config: Partial<Config>,
   { home, onSetup: onProgress }: CheckRewardsOptions,
 ): Promise<Map<RewardConfig, Called>> {
-  const entries = rewards.filter((entry) => entry.name === "python" || entry.name === "math");
+  const entries = rewards.filter(isImported);
   if (entries.length === 0) return new Map();
   const functions = entries.map(functionOf);
   for (const { source, process } of functions) {
@@ -158,7 +165,12 @@ async function loaded(
     onProgress,
   });
   const input = JSON.stringify(
-    functions.map(({ source, process, style = null }) => ({ function: source, process, style })),
+    functions.map(({ source, process, style = null, settings = null }) => ({
+      function: source,
+      process,
+      style,
+      settings,
+    })),
   );
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.check",

@@ -25,7 +25,7 @@ export const TRL = new URL("./requirements/trl.txt", import.meta.url);
  * left as it is.
  */
 export async function ensureTestEnvironments(): Promise<Record<string, string>> {
-  const env: Record<string, string> = {};
+  const env: Record<string, string> = { HOLDFAST_TEST_DENO: Deno.execPath() };
   for (const [name, kind] of Object.entries(WORKERS)) {
     env[name] = Deno.env.get(name) ??
       await ensureEnvironment(kind, { home: HOME, onProgress: say });

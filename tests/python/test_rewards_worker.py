@@ -21,6 +21,7 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(
                 "function": f"{file}:length",
                 "process": PROCESS,
                 "style": None,
+                "settings": None,
                 "shared": {"json": '{"prompt": "p", "columns": {}}'},
                 "items": [
                     {"id": "0", "completion": "a", "tokens": 1, "token_ids": [7], "stop": "stop"},

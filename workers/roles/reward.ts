@@ -71,6 +71,9 @@ const operations = {
       style: z.string().nullable().describe(
         "A `RewardStyle`: how it is called; null: as its signature says.",
       ),
+      settings: z.string().nullable().describe(
+        "JSON: `function` makes the function to call, from these; null: it is the function.",
+      ),
       process: RewardProcess,
       timeout_ms: z.number().positive().describe("Of one call."),
       shared,

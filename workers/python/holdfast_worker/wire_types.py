@@ -1,8 +1,7 @@
 """What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
 Generated from `workers/` by `deno task schema`.
-They are whole: no field has a default here. Fields that are missing, unknown or of another type
-are refused.
+They are whole: no field has a default. Missing, unknown and wrongly typed fields are refused.
 """
 
 from __future__ import annotations
@@ -388,6 +387,7 @@ class RewardSpec(Whole):
 class RewardScore(Whole):
     function: str
     style: str | None
+    settings: str | None
     process: RewardProcess
     timeout_ms: float
     shared: ArgumentsInline | ArgumentsBeside

@@ -51,9 +51,12 @@ class Loaded(TypedDict):
 
 
 class NotLoaded(TypedDict):
-    """`error`: why it cannot be imported, with the user's frames."""
+    """`error`: why it cannot be imported, with the user's frames. `is_whole`: it is a sentence that
+    says all.
+    """
 
     error: str
+    is_whole: NotRequired[bool]
 
 
 class SampleAnswer(TypedDict):

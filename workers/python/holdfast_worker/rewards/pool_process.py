@@ -107,6 +107,8 @@ class PoolProcess:
             raise UserCodeError(f"Cannot import reward '{source}': the import {how}") from None
         if answer["error"] is not None:
             self.end()  # Half an import may stay in sys.modules.
+            if answer.get("is_whole"):
+                raise UserCodeError(str(answer["error"]))
             raise UserCodeError(f"Cannot import reward '{source}':\n{answer['error']}")
         self._loaded = cast("Loaded", answer)
         return self._loaded

@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import importlib.util
 import inspect
+import json
 import math
 import os
 import resource
@@ -24,6 +25,7 @@ from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.rewards.sandbox.started import CannotStart
 from holdfast_worker.rewards.styles.reading import BadReturn, Raised, printable
 from holdfast_worker.rewards.styles.table import recognise
 from holdfast_worker.rewards.styles.target import Target
@@ -135,9 +137,14 @@ class Process:
 
     def _load(self) -> Loaded | NotLoaded:
         try:
-            target = Target.of(load_function(self._code.function))
+            function = load_function(self._code.function)
+            if self._code.settings is not None:
+                function = function(json.loads(self._code.settings))
+            target = Target.of(function)
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
+        except CannotStart as why:
+            return {"error": str(why), "is_whole": True}
         except (
             BaseException
         ) as error:  # User code runs at import: whatever it raises is the answer.

@@ -44,7 +44,8 @@ class Worker:
         """Calls the function for each item."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
-        pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
+        code = RewardCode.of(args.function, args.process, style=args.style, settings=args.settings)
+        pool = self._pool(code)
         return {
             "results": pool.score(
                 items, timeout_ms=args.timeout_ms, between=telling(io, len(items))
