@@ -8,7 +8,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * Expands the short forms: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward:
- * my.py:function`, `train: a.jsonl`. Leaves anything else to the schema. Expanding twice changes
+ * my.py:function`, `train: a.jsonl`, `track: wandb`. Leaves anything else to the schema. Expanding twice changes
  * nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
@@ -19,6 +19,7 @@ export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
     out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
   }
   if ("reward" in out) out.reward = rewardList(out.reward, { at: ["reward"], moved });
+  if ("track" in out) out.track = trackList(out.track, { at: ["track"], moved });
   if (isFields(out.data)) {
     const data: Fields = out.data = { ...out.data };
     for (const part of ["train", "eval"]) {
@@ -81,6 +82,12 @@ function rewardEntry(entry: unknown, place: Place): unknown {
   const from = typeof entry === "string" ? place.at : [...place.at, "name"];
   place.moved.push({ path: [...place.at, "source"], from }, { path: [...place.at, "name"], from });
   return { name: "python", source: name, ...rest };
+}
+
+function trackList(value: unknown, { at, moved }: Place): unknown[] {
+  return list(value, { at, moved }).map((entry, i) =>
+    typeof entry === "string" ? named(entry, { at: [...at, i], moved }) : entry
+  );
 }
 
 function sourceList(value: unknown, { at, moved }: Place): unknown[] {

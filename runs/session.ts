@@ -51,6 +51,8 @@ import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
+import { trackedEnd } from "./tracked_end.ts";
+import { Trackers } from "./trackers.ts";
 import { plannedBlocks, workerBlocks } from "./worker_blocks.ts";
 import { WorkerGroups } from "./worker_groups.ts";
 
@@ -137,6 +139,7 @@ export async function executeRun<T>(
   });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
+  const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
@@ -154,6 +157,7 @@ export async function executeRun<T>(
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
       metrics.on(event);
+      trackers.on(event);
       options.onEvent?.(event);
     },
   });
@@ -163,8 +167,9 @@ export async function executeRun<T>(
   const closeMetrics = () => metrics.close();
   const stopWorkers = async () => await groups?.stop();
   const letGo = orderlyEnd({ drain, preempted, saveNow, closeMetrics, stopWorkers });
+  let outcome: Outcome<T> | null = null;
   try {
-    return await engine.execute(run, graph, {
+    return outcome = await engine.execute(run, graph, {
       earlier: earlierConfigs(graph.config, settings),
       drain,
       accept,
@@ -174,6 +179,8 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    const limit_ms = preempted?.() ? 0 : undefined; // The machine goes.
+    await trackers.close(() => trackedEnd(home, head, outcome), limit_ms);
     await removeLeftovers(home, run, say);
   }
 }

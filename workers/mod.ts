@@ -60,3 +60,11 @@ export * from "./workers.ts";
 export * from "./workers_config.ts";
 export { type AgentLine, type LineListener, type LineSocket, webSocketLine } from "./agent_line.ts";
 export { LIMITS } from "./limits.ts";
+export {
+  endEarlierTrackers,
+  startTracker,
+  type TrackerAnswer,
+  trackerEnvironment,
+  type TrackerProcess,
+  type TrackerStart,
+} from "./tracker_process.ts";
