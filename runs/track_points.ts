@@ -30,6 +30,8 @@ type OpenRound = Pick<TrackPoint, "at_ms" | "metrics">;
 class PointMaker {
   /** Rounds that have lines and are not closed, by loop. */
   readonly #open: Map<string, Map<number, OpenRound>> = new Map();
+  /** Metrics that have a value at this step: the first one counts. */
+  #named: Set<string> = new Set();
   #number = 0;
   #step = 0;
 
@@ -61,7 +63,11 @@ class PointMaker {
   }
 
   #point(round: TrackPoint["round"], { at_ms, metrics }: OpenRound): TrackPoint {
-    return { number: ++this.#number, step: this.#step, round, at_ms, metrics };
+    if (round !== null) this.#named = new Set();
+    const fresh = Object.entries(metrics).filter(([name]) => !this.#named.has(name));
+    for (const [name] of fresh) this.#named.add(name);
+    const number = ++this.#number;
+    return { number, step: this.#step, round, at_ms, metrics: Object.fromEntries(fresh) };
   }
 }
 

@@ -27,9 +27,10 @@ export type TrackerOptions = {
   clock: Clock;
   /** The pause before the second try; each later one is twice as long, up to `most`. */
   pause_ms?: { first: number; most: number };
+  /** Points in a message. */
+  points_max?: number;
 };
 
-/** Points in a message. */
 const POINTS_MAX = 256;
 /** A process that is silent for so long is replaced. */
 const ANSWER_LIMIT_MS = 180_000;
@@ -153,9 +154,9 @@ export class Tracker {
   }
 
   async #send(process: TrackerProcess, points: TrackPoint[]): Promise<void> {
-    const { style } = this.#options.settings;
-    for (let from = 0; from < points.length; from += POINTS_MAX) {
-      const part = points.slice(from, from + POINTS_MAX);
+    const { settings: { style }, points_max = POINTS_MAX } = this.#options;
+    for (let from = 0; from < points.length; from += points_max) {
+      const part = points.slice(from, from + points_max);
       const sent = part.map((point) => ({ ...point, metrics: named(point.metrics, style) }));
       const samples = await this.#samples(part);
       await this.#ask(process, "confirmed", { points: sent, samples });

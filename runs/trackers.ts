@@ -19,7 +19,7 @@ import { TrackPoints } from "./track_points.ts";
 import { type TrackedEnd, Tracker, type TrackerOptions } from "./tracker.ts";
 
 /** What all trackers of a run work with. */
-export type TrackersOptions = {
+export type TrackersOptions = Pick<TrackerOptions, "pause_ms" | "points_max"> & {
   head: RunHead;
   /** The configuration with the settings that resumes have changed. */
   config: Record<string, unknown>;
@@ -29,8 +29,6 @@ export type TrackersOptions = {
   clock?: Clock;
   /** How processes are started; tests have others. */
   start?: typeof startTracker;
-  /** Between two tries; tests have none. */
-  pause_ms?: TrackerOptions["pause_ms"];
 };
 
 /** Variables that a tracker's process inherits: where credentials come from. */
@@ -98,7 +96,7 @@ export class Trackers {
   }
 
   async #begin(epoch: number): Promise<void> {
-    const { head, owns, say, clock = systemClock } = this.#options;
+    const { head, owns, say, clock = systemClock, pause_ms, points_max } = this.#options;
     await endEarlierTrackers({ home: this.#home.dir, run: head.id }, clock);
     const described = await this.#described();
     this.#trackers = this.#config.map((settings, i) =>
@@ -111,7 +109,8 @@ export class Trackers {
         owns: () => owns(epoch),
         say,
         clock,
-        pause_ms: this.#options.pause_ms,
+        pause_ms,
+        points_max,
       })
     );
   }

@@ -4,7 +4,7 @@
  */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import type { TrackerConfig } from "../../configs/mod.ts";
-import type { EngineEvent } from "../../engine/mod.ts";
+import { sha256Hex } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { styledMetrics } from "../../runs/metric_styles.ts";
 import { type TrackPoint, TrackPoints } from "../../runs/track_points.ts";
@@ -54,36 +54,52 @@ type Kill = { when: "before" | "half" | "after"; nth: number };
 
 type Life = {
   tracked: Record<string, unknown>[];
+  /** Each process has one of these kills, in this order; later ones live. */
   kills?: Kill[];
-  /** The engine dies at this append, and its trackers with it. */
-  crash_after_appends?: number;
+  /** The engine dies at this append, and its trackers with it, after so many answers. */
+  crash?: { appends: number; answers: number };
 };
 
 /** One engine's life at a run. Returns what it said about its trackers. */
-async function life(home: Home, { tracked, kills = [], crash_after_appends }: Life) {
-  const store = (home.store as MemoryStore).restarted({ crash_after_appends });
+async function life(home: Home, { tracked, kills = [], crash }: Life): Promise<string[]> {
+  const store = (home.store as MemoryStore).restarted({ crash_after_appends: crash?.appends });
   const here = new Home(home.dir, { store, artifacts: home.artifacts });
   const head = (await home.store.head("a"))!;
   const said: string[] = [];
   const left = [...kills];
-  const trackers = new Trackers(here, {
-    head,
-    config: { ...JSON.parse(head.config), track: tracked.map((one) => ({ ...one, python })) },
-    owns: () => Promise.resolve(true),
-    say: (text) => said.push(text),
-    pause_ms: { first: 0, most: 0 },
-    start: (start) => {
-      const kill = left.shift();
-      const args = kill && [KILLED, kill.when, String(kill.nth)];
-      return startTracker({ ...start, ...(args && { args }) });
+  const sent = Promise.withResolvers<void>();
+  let answers = 0;
+  const trackers = new Trackers(
+    // Readers outlive the writer: what is recorded is readable after the engine's death.
+    new Home(home.dir, { store: home.store, artifacts: home.artifacts }),
+    {
+      head,
+      config: { ...JSON.parse(head.config), track: tracked.map((one) => ({ ...one, python })) },
+      owns: () => Promise.resolve(true),
+      say: (text) => said.push(text),
+      pause_ms: { first: 0, most: 0 },
+      points_max: 2,
+      start: async (start) => {
+        const kill = left.shift();
+        const args = kill && [KILLED, kill.when, String(kill.nth)];
+        const process = await startTracker({ ...start, ...(args && { args }) });
+        return {
+          ...process,
+          ask: async (message) => {
+            const answer = await process.ask(message);
+            if (++answers === crash?.answers) sent.resolve();
+            return answer;
+          },
+        };
+      },
     },
-  });
+  );
   try {
-    const onEvent = (event: EngineEvent) => trackers.on(event);
-    await executeFake(here, "a", { store, rows: ROWS, onEvent });
+    await executeFake(here, "a", { store, rows: ROWS, onEvent: (event) => trackers.on(event) });
     await trackers.close(() => Promise.resolve({ status: "done", card: "# card" }));
   } catch (error) {
     ok(error instanceof Crashed, String(error));
+    await sent.promise;
     await trackers.stop();
   }
   return said;
@@ -152,3 +168,36 @@ Deno.test({
     for (const name of NAMES) await isWhole(name, home);
   },
 });
+
+/** Kills of a seed: of up to three processes of a tracker, and of the engine. */
+function killsOf(seed: number): Pick<Life, "kills" | "crash"> {
+  const draw = (salt: number, count: number) =>
+    Number.parseInt(sha256Hex(`${seed}/${salt}`).slice(0, 8), 16) % count;
+  const moments = ["before", "half", "after"] as const;
+  const kills = Array.from({ length: 1 + draw(0, 3) }, (_, i): Kill => ({
+    when: moments[draw(10 + i, 3)]!,
+    nth: 1 + draw(20 + i, 2),
+  }));
+  // Points are recorded at append 14, so that a process opens and answers to a message.
+  return { kills, crash: { appends: 14 + draw(1, 16), answers: 1 + draw(2, 2) } };
+}
+
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+
+for (const name of NAMES) {
+  for (const seed of sampled(SEEDS)) {
+    Deno.test({
+      name: `${name} has every step once after the kills of seed ${seed}, of it and the engine`,
+      ignore,
+      fn: async () => {
+        const home = await freshRun();
+        const tracked = [{ name, ...TRACKED[name](home.dir).settings }];
+        const { kills, crash } = killsOf(seed);
+        await life(home, { tracked, kills, crash });
+        strictEqual((await home.store.head("a"))!.status, "running");
+        await life(home, { tracked, kills: kills!.slice(0, 1) });
+        await isWhole(name, home);
+      },
+    });
+  }
+}

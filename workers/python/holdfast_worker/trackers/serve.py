@@ -53,10 +53,11 @@ def serve(messages: Iterator[Message], answers: IO[str], sink: Sink | None = Non
 
 
 def write(sink: Sink, message: Message, resources: Resources) -> None:
-    """The newest point also says what the machine does; older ones waited, and do not know."""
+    """The newest round also says what the machine does; older ones waited, and do not know."""
     points = message["points"]
-    if points:
+    if points and points[-1]["round"]:
         points[-1]["metrics"] = {**points[-1]["metrics"], **resources.now()}
+    if points:
         sink.write(points)
     for samples in message["samples"]:
         try:

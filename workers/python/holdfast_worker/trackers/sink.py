@@ -29,10 +29,14 @@ class Run(TypedDict):
 
 
 class Point(TypedDict):
-    """The values of metrics at a step. Numbers count from 1 without gaps."""
+    """
+    The values of metrics at a step, each metric once. Numbers count from 1 without gaps. `round`:
+    None outside loops; several points may have one step, and at most one of them is a round's.
+    """
 
     number: int
     step: int
+    round: dict[str, Any] | None
     at_ms: int
     metrics: dict[str, float]
 

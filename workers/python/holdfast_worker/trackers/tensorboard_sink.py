@@ -40,7 +40,7 @@ class TensorBoardSink:
 
     def write(self, points: list[Point]) -> None:
         for point in points:
-            if point["number"] <= self._after:
+            if point["number"] <= self._after or not point["metrics"]:
                 continue
             values = [
                 # The name of a node has no meaning to TensorBoard: the number is found again by it.

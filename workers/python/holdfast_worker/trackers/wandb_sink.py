@@ -48,7 +48,7 @@ class WandBSink:
 
     def write(self, points: list[Point]) -> None:
         for point in points:
-            if point["number"] <= self._after:
+            if point["number"] <= self._after or not point["metrics"]:
                 continue
             self._after = point["number"]
             values = {**point["metrics"], "global_step": point["step"]}
