@@ -167,9 +167,8 @@ export async function executeRun<T>(
   const closeMetrics = () => metrics.close();
   const stopWorkers = async () => await groups?.stop();
   const letGo = orderlyEnd({ drain, preempted, saveNow, closeMetrics, stopWorkers });
-  let outcome: Outcome<T> | null = null;
   try {
-    return outcome = await engine.execute(run, graph, {
+    return await engine.execute(run, graph, {
       earlier: earlierConfigs(graph.config, settings),
       drain,
       accept,
@@ -180,7 +179,7 @@ export async function executeRun<T>(
   } finally {
     await letGo();
     const limit_ms = preempted?.() ? 0 : undefined; // The machine goes.
-    await trackers.close(() => trackedEnd(home, head, outcome), limit_ms);
+    await trackers.close(() => trackedEnd(home, head), limit_ms);
     await removeLeftovers(home, run, say);
   }
 }

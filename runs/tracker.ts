@@ -65,8 +65,11 @@ export class Tracker {
     this.#woken.resolve();
   }
 
-  /** Sends what is left and ends, within the tracker's limit. */
-  async close(end: TrackedEnd, limit_ms = this.#options.settings.flush_timeout_s * 1000) {
+  /** Sends what is left and ends, within the tracker's limit. Returns whether it has everything. */
+  async close(
+    end: TrackedEnd,
+    limit_ms = this.#options.settings.flush_timeout_s * 1000,
+  ): Promise<boolean> {
     this.#end = end;
     this.#closing.abort(new Error("the run ends"));
     this.wake();
@@ -76,9 +79,9 @@ export class Tracker {
     timer.abort();
     this.#over.abort(new Error("the run has ended"));
     await this.#done;
-    if (complete !== true) {
-      this.#say("some points were not sent. A resume sends them, and so does the verb track");
-    }
+    if (complete === true) return true;
+    this.#say("some points were not sent. A resume sends them, and so does the verb track");
+    return false;
   }
 
   /** Ends immediately. */

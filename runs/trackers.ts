@@ -50,6 +50,8 @@ export class Trackers {
   #trackers: Tracker[] = [];
   /** Settled once the processes may start. */
   #begun: Promise<void> | null = null;
+  /** An environment that is being created is waited for: the limits of trackers are for sending. */
+  readonly #environments: Promise<unknown>[] = [];
 
   constructor(home: Home, options: TrackersOptions) {
     this.#home = home;
@@ -72,16 +74,22 @@ export class Trackers {
     });
   }
 
-  /** Sends what is left. `limit_ms`: instead of each tracker's own. */
-  async close(end: () => Promise<TrackedEnd>, limit_ms?: number): Promise<void> {
-    if (this.#begun === null) return;
+  /**
+   * Sends what is left. `limit_ms`: instead of each tracker's own. Returns whether all have
+   * everything.
+   */
+  async close(end: () => Promise<TrackedEnd>, limit_ms?: number): Promise<boolean> {
+    if (this.#begun === null) return true;
     await this.#begun;
+    if (limit_ms === undefined) await Promise.allSettled(this.#environments);
     try {
       const told = await end();
-      await Promise.all(this.#trackers.map((tracker) => tracker.close(told, limit_ms)));
+      const closed = this.#trackers.map((tracker) => tracker.close(told, limit_ms));
+      return (await Promise.all(closed)).every((complete) => complete);
     } catch (error) { // Of the store: the run has its outcome already.
       await this.stop();
       this.#options.say(`trackers did not learn how the run ended: ${(error as Error).message}`);
+      return false;
     }
   }
 
@@ -130,11 +138,13 @@ export class Trackers {
 
   async #python({ python }: TrackerConfig): Promise<string> {
     const { onSetup } = this.#options;
-    return await ensureEnvironment("trackers", {
+    const made = ensureEnvironment("trackers", {
       home: this.#home.dir,
       own: python,
       onProgress: onSetup,
     });
+    if (this.#environments.length < this.#config.length) this.#environments.push(made);
+    return await made;
   }
 
   /** What trackers are told of the run. Ids are the same for every engine and every home's copy. */
