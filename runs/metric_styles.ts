@@ -62,10 +62,11 @@ const PARTS: Record<Style, string | null> = { trl: "rewards/$1/mean", verl: null
 const PART = /^reward\/(.+)\/mean$/;
 
 /** Metrics with the names of a framework. */
-export function styledMetrics(
+export function styled(
   metrics: Record<string, number>,
-  style: Style,
+  style: MetricStyle,
 ): Record<string, number> {
+  if (style === "holdfast") return metrics;
   const part = PARTS[style];
   const named = (name: string) =>
     NAMES[style][name] ?? (part === null ? name : name.replace(PART, part));

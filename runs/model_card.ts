@@ -25,7 +25,13 @@ export function modelCard(view: RunView, config: Fields): string {
     `Made by run \`${view.id}\` of Holdfast.`,
     "",
     ...known.map(([name, value]) => `- ${name}: ${value}`),
-    ...section("Evaluations", evaluations.flatMap(evaluationLines)),
+    ...section(
+      "Evaluations",
+      evaluations.map(({ name, ...told }) => {
+        const numbers = Object.entries(told).filter(([, value]) => typeof value === "number");
+        return `- ${name}: ${numbers.map((number) => number.join(" ")).join(", ")}`;
+      }),
+    ),
     ...section("Last metrics", Object.entries(metrics).map(([name, n]) => `- ${name}: ${n}`)),
     "",
   ].join("\n");
@@ -33,12 +39,4 @@ export function modelCard(view: RunView, config: Fields): string {
 
 function section(title: string, lines: string[]): string[] {
   return lines.length === 0 ? [] : ["", `## ${title}`, "", ...lines];
-}
-
-/** The numbers of an evaluation. */
-function evaluationLines({ name, ...numbers }: Fields): string[] {
-  const told = Object.entries(numbers).flatMap(([field, value]) =>
-    typeof value === "number" ? [`${field} ${value}`] : []
-  );
-  return [`- ${name}: ${told.join(", ")}`];
 }

@@ -5,7 +5,7 @@ import { ownRollouts } from "./read_rollouts.ts";
 type Asked = { loop: string; round: number; count: number };
 
 /** What a row of a tracker's table has. */
-export type RoundSample = {
+type RoundSample = {
   round: number;
   draw: number;
   sample: number;

@@ -178,8 +178,7 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
-    const limit_ms = preempted?.() ? 0 : undefined; // The machine goes.
-    await trackers.close(() => trackedEnd(home, head), limit_ms);
+    await trackers.close(() => trackedEnd(home, head), preempted?.() ? 0 : undefined);
     await removeLeftovers(home, run, say);
   }
 }

@@ -21,7 +21,7 @@ export type TrackPoint = {
 /** Rows that are in memory at a time. */
 const PAGE_ROWS = 1000;
 
-/** Several values of a round are summed: times and tokens of its slabs. Others replace each other. */
+/** Several values of a round are summed: times and tokens of slabs. Else the last one counts. */
 const SUMMED = /^time\/|_tokens$/;
 
 type OpenRound = Pick<TrackPoint, "at_ms" | "metrics">;
@@ -37,12 +37,20 @@ class PointMaker {
 
   /** A line outside loops is a point by itself. */
   line({ loop, round, at_ms, metrics }: MetricsLine): TrackPoint[] {
-    if (loop === null || round === null) return [this.#point(null, { at_ms, metrics })];
+    if (loop === null || round === null) return this.outside({ at_ms, metrics });
     const rounds = this.#open.get(loop) ?? new Map<number, OpenRound>();
     this.#open.set(loop, rounds);
-    const open = rounds.get(round) ?? { at_ms, metrics: {} };
-    rounds.set(round, { at_ms, metrics: joined(open.metrics, metrics) });
+    const before = rounds.get(round)?.metrics ?? {};
+    const sum = ([name, value]: [string, number]) =>
+      [name, SUMMED.test(name) ? (before[name] ?? 0) + value : value] as const;
+    const added = Object.fromEntries(Object.entries(metrics).map(sum));
+    rounds.set(round, { at_ms, metrics: { ...before, ...added } });
     return [];
+  }
+
+  /** A point by itself. */
+  outside(values: OpenRound): TrackPoint[] {
+    return [this.#point(null, values)];
   }
 
   /** Rounds close in order: an earlier one whose row was collected is closed too. */
@@ -69,15 +77,6 @@ class PointMaker {
     const number = ++this.#number;
     return { number, step: this.#step, round, at_ms, metrics: Object.fromEntries(fresh) };
   }
-}
-
-function joined(
-  before: Record<string, number>,
-  after: Record<string, number>,
-): Record<string, number> {
-  const sum = ([name, value]: [string, number]) =>
-    [name, SUMMED.test(name) ? (before[name] ?? 0) + value : value] as const;
-  return { ...before, ...Object.fromEntries(Object.entries(after).map(sum)) };
 }
 
 /** Reads the points of a run from its start, page by page; later calls continue. */
@@ -115,10 +114,13 @@ export class TrackPoints {
   }
 
   #of(row: JournalRow, found: FoundLine | null): TrackPoint[] {
-    if (row.kind === "metrics") return this.#maker.line(found?.line ?? lostLine(row));
+    const { key, kind, at_ms } = row;
+    if (found !== null) return this.#maker.line(found.line);
     // A copied row closes a round that was inherited.
-    const [, loop, round] = /^(.+)\/(\d+)$/.exec(row.key) ?? [];
-    return loop === undefined ? [] : this.#maker.closed(loop, Number(round));
+    const [, loop, round] = /^(.+?)\/(\d+)(?:\/[^/]+)?$/.exec(key) ?? [];
+    if (kind === "round") return loop === undefined ? [] : this.#maker.closed(loop, Number(round));
+    // A damaged row has no numbers, but outside loops it keeps its place: later points keep theirs.
+    return loop === undefined ? this.#maker.outside({ at_ms, metrics: {} }) : [];
   }
 
   /** Stages outside the loops run before or after them, so rounds before such a line are closed. */
@@ -148,13 +150,6 @@ export class TrackPoints {
     }
     return points;
   }
-}
-
-/** A damaged row has no numbers, but keeps its place: the numbers of later points stay. */
-function lostLine({ key, at_ms }: JournalRow): MetricsLine {
-  const [, loop = null, round] = /^(.+)\/(\d+)\//.exec(key) ?? [];
-  const place = { loop, round: round === undefined ? null : Number(round) };
-  return { key, ...place, stage: "", version: null, at_ms, metrics: {} };
 }
 
 const KINDS: JournalRow["kind"][] = ["metrics", "round"];

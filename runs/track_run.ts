@@ -6,7 +6,7 @@ import { trackedEnd } from "./tracked_end.ts";
 import { Trackers } from "./trackers.ts";
 
 /** What to send, and who receives the progress. */
-export type TrackRunOptions = {
+type TrackRunOptions = {
   /** `track=...`: other trackers than the run's. */
   overrides?: readonly string[];
   say: (text: string) => void;

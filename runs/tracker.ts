@@ -1,7 +1,7 @@
-import type { MetricStyle, TrackerConfig } from "../configs/mod.ts";
+import type { TrackerConfig } from "../configs/mod.ts";
 import type { Clock } from "../engine/mod.ts";
 import type { TrackerAnswer, TrackerProcess } from "../workers/mod.ts";
-import { styledMetrics } from "./metric_styles.ts";
+import { styled } from "./metric_styles.ts";
 import type { TrackPoint, TrackPoints } from "./track_points.ts";
 
 /** How a run is left when its engine ends. */
@@ -99,13 +99,14 @@ export class Tracker {
   /** Whether the tracker has everything. */
   async #live(): Promise<boolean> {
     const { first, most } = this.#options.pause_ms ?? PAUSE_MS;
-    for (let pause_ms = first;; pause_ms = Math.min(2 * pause_ms, most)) {
+    for (let tries = 0;; tries++) {
       const last_try = this.#closing.signal.aborted;
       try {
         if (await this.#session()) return true;
       } catch (error) {
         if (this.#over.signal.aborted) return false;
         if (!this.#failed) {
+          tries = 0;
           this.#say(
             `${(error as Error).message}. The run continues; its points wait in the journal`,
           );
@@ -113,6 +114,7 @@ export class Tracker {
         this.#failed = true;
       }
       if (last_try || this.#over.signal.aborted) return false;
+      const pause_ms = Math.min(first * 2 ** tries, most);
       await this.#options.clock.sleep(pause_ms, this.#closing.signal).catch(() => {});
     }
   }
@@ -160,7 +162,7 @@ export class Tracker {
     const { settings: { style }, points_max = POINTS_MAX } = this.#options;
     for (let from = 0; from < points.length; from += points_max) {
       const part = points.slice(from, from + points_max);
-      const sent = part.map((point) => ({ ...point, metrics: named(point.metrics, style) }));
+      const sent = part.map((point) => ({ ...point, metrics: styled(point.metrics, style) }));
       const samples = await this.#samples(part);
       await this.#ask(process, "confirmed", { points: sent, samples });
     }
@@ -180,7 +182,8 @@ export class Tracker {
   async #ask<Kind extends string>(process: TrackerProcess, kind: Kind, message: unknown) {
     const timer = new AbortController();
     const { clock } = this.#options;
-    const silent = clock.sleep(ANSWER_LIMIT_MS, timer.signal).then((): TrackerAnswer => ({
+    const ended = AbortSignal.any([timer.signal, this.#over.signal]);
+    const silent = clock.sleep(ANSWER_LIMIT_MS, ended).then((): TrackerAnswer => ({
       failed: `it does not answer for ${ANSWER_LIMIT_MS / 1000} s`,
     }));
     silent.catch(() => {});
@@ -189,8 +192,4 @@ export class Tracker {
     if (kind in answer) return answer as Extract<TrackerAnswer, Record<Kind, unknown>>;
     throw new Error("failed" in answer ? answer.failed : "its process answered something else");
   }
-}
-
-function named(metrics: Record<string, number>, style: MetricStyle): Record<string, number> {
-  return style === "holdfast" ? metrics : styledMetrics(metrics, style);
 }

@@ -19,7 +19,7 @@ import { TrackPoints } from "./track_points.ts";
 import { type TrackedEnd, Tracker, type TrackerOptions } from "./tracker.ts";
 
 /** What all trackers of a run work with. */
-export type TrackersOptions = Pick<TrackerOptions, "pause_ms" | "points_max"> & {
+type TrackersOptions = Pick<TrackerOptions, "pause_ms" | "points_max"> & {
   head: RunHead;
   /** The configuration with the settings that resumes have changed. */
   config: Record<string, unknown>;

@@ -74,6 +74,7 @@ const COSTS: Record<string, Cost> = {
   vllm_cpu: { download_mib: 674, disk_mib: 2691 },
   vllm_cuda: { download_mib: 1166, disk_mib: 2691 },
   trl: { download_mib: 123, disk_mib: 684 },
+  trackers: { download_mib: 86, disk_mib: 385 },
 };
 
 /** Where environments are, and what creates them. */

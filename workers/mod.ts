@@ -64,7 +64,5 @@ export {
   endEarlierTrackers,
   startTracker,
   type TrackerAnswer,
-  trackerEnvironment,
   type TrackerProcess,
-  type TrackerStart,
 } from "./tracker_process.ts";

@@ -180,19 +180,13 @@ export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: 
   const kept = new Set(adopted.map(nonceText));
   const led = new Set(agents().map(({ nonce }) => nonceText(nonce)));
   return (other) => {
-    if (other.home !== own.home || isTracker(own, other)) return false;
+    const isOurs = other.engine_pid === own.engine_pid && other.engine_start === own.engine_start;
+    const isTracker = other.host?.startsWith(TRACKER_HOST) === true;
+    if (other.home !== own.home || (isTracker && isOurs)) return false;
     if (other.run === own.run) return !kept.has(nonceText(other));
     const alive = processStart(other.engine_pid) === other.engine_start;
     return !alive && !led.has(nonceText(other));
   };
-}
-
-/** Whether `other` is a tracker of the engine with the nonce `own`. */
-function isTracker(own: Nonce, other: Nonce): boolean {
-  const { engine_pid, engine_start, run } = other;
-  return other.host?.startsWith(TRACKER_HOST) === true && run === own.run &&
-    engine_pid === own.engine_pid &&
-    engine_start === own.engine_start;
 }
 
 export type FoundAgent = { pid: number; start: string; agent_id: string; nonce: Nonce };

@@ -31,7 +31,7 @@ export type TrackerProcess = {
 };
 
 /** How a tracker's process is started. */
-export type TrackerStart = {
+type TrackerStart = {
   /** Distinguishes the trackers of a run. */
   name: string;
   python: string;
@@ -48,16 +48,21 @@ export type TrackerStart = {
 };
 
 /** Variables that every Python process needs, and those of networks. Credentials are not here. */
-const INHERITED =
-  /^(PATH|HOME|USER|LOGNAME|LANG|TZ|TMPDIR|LC_.*|XDG_.*|PYTHON.*|SSL_.*|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(?:HTTPS?|ALL|NO)_PROXY|CUDA_.*|NVIDIA_.*|LD_LIBRARY_PATH)$/i;
+const INHERITED = new RegExp(
+  `^(?:${
+    [
+      "PATH|HOME|USER|LOGNAME|LANG|TZ|TMPDIR|LD_LIBRARY_PATH",
+      "(?:LC|XDG|SSL|CUDA|NVIDIA|PYTHON)_?.*",
+      "(?:HTTPS?|ALL|NO)_PROXY|(?:REQUESTS|CURL)_CA_BUNDLE",
+    ].join("|")
+  })$`,
+  "i",
+);
 
 /** What a tracker's process inherits: names that start with one of `prefixes`, and the usual. */
-export function trackerEnvironment(
-  prefixes: readonly string[],
-  all: Record<string, string> = Deno.env.toObject(),
-): Record<string, string> {
+function trackerEnvironment(prefixes: readonly string[]): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(all).filter(([name]) =>
+    Object.entries(Deno.env.toObject()).filter(([name]) =>
       INHERITED.test(name) || prefixes.some((prefix) => name.startsWith(prefix))
     ),
   );
@@ -79,7 +84,7 @@ export async function endEarlierTrackers(
 /** Starts the process of a tracker, in a session of its own: Ctrl-C reaches only the engine. */
 export async function startTracker(start: TrackerStart): Promise<TrackerProcess> {
   const { name, python, home, run, log_path, variables, clock = systemClock } = start;
-  const { args = ["-m", "holdfast_worker.trackers"] } = start;
+  const { args = ["-m", "holdfast_worker.trackers.serve"] } = start;
   await Deno.mkdir(log_path.slice(0, log_path.lastIndexOf("/")), { recursive: true });
   // A nonce of this process alone, so that its end ends exactly what it has started.
   const nonce = { ...ownNonce(await homeNonce(home), run), host: `${TRACKER_HOST}${name}` };

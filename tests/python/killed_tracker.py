@@ -3,6 +3,7 @@ A tracker whose process kills itself with SIGKILL at its n-th message with point
 them, half-way through them, or once they are written and before it says so.
 """
 
+import itertools
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from holdfast_worker.trackers import serve
 from holdfast_worker.trackers.sink import Sink
 
 when, nth = sys.argv[1], int(sys.argv[2])
-seen = 0
+messages = itertools.count(1)
 write = serve.write
 
 
@@ -21,9 +22,7 @@ def die() -> None:
 
 
 def killed(sink: Sink, message: dict[str, Any], resources: Any) -> None:
-    global seen
-    seen += 1
-    if seen != nth:
+    if next(messages) != nth:
         return write(sink, message, resources)
     if when == "half":
         half = message["points"][: (len(message["points"]) + 1) // 2]

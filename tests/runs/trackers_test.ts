@@ -2,11 +2,10 @@
  * Trackers of runs with fake workers, each with its official client in its own process, and read by
  * its own reader. Whatever is killed, a tracker has one run, and every step of it once.
  */
-import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, ok } from "node:assert/strict";
 import type { TrackerConfig } from "../../configs/mod.ts";
 import { sha256Hex } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
-import { styledMetrics } from "../../runs/metric_styles.ts";
 import { type TrackPoint, TrackPoints } from "../../runs/track_points.ts";
 import { Trackers } from "../../runs/trackers.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";

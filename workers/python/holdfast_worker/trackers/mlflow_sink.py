@@ -51,13 +51,20 @@ class MLflowSink:
     def open(self) -> Opened:
         # Models are not registered, so every kind of server will do.
         self._client = MLFLOW.MlflowClient(tracking_uri=self._uri, registry_uri="file:/nowhere")
-        experiment = self._experiment_id()
+        try:
+            experiment = self._experiment_id()
+        except MLFLOW.exceptions.MlflowException as error:
+            if "Max retries exceeded" not in str(error):
+                raise
+            raise TrackerError(
+                f"Cannot reach MLflow at {self._uri}. Fix: start the server, or correct `uri`"
+            ) from error
         known = self._find(experiment, self._run["uid"])
         self._id = known or self._create(experiment)
         if known:
             self._client.update_run(self._id, status="RUNNING")
         run = self._client.get_run(self._id)
-        self._log_params({name for name in run.data.params})
+        self._log_params(set(run.data.params))
         self._last_steps = {metric.key: metric.step for metric in run.data._metric_objs}
         after = int(run.data.tags.get(POINT, 0))
         where = f"experiment {self._experiment}, run {self._id} at {self._uri}"

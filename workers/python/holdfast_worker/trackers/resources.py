@@ -42,9 +42,12 @@ class Resources:
     def _gpus(self) -> dict[str, float]:
         if self._nvidia is None:
             return {}
-        query = [self._nvidia, f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader,nounits"]
+        fields = f"--query-gpu={','.join(GPU_FIELDS)}"
+        query = [self._nvidia, fields, "--format=csv,noheader,nounits"]
         try:
-            told = subprocess.run(query, capture_output=True, text=True, timeout=GPU_LIMIT_S)
+            told = subprocess.run(
+                query, capture_output=True, text=True, timeout=GPU_LIMIT_S, check=False
+            )
         except (OSError, subprocess.TimeoutExpired):
             return {}
         return gpu_metrics(told.stdout) if told.returncode == 0 else {}

@@ -1,7 +1,7 @@
 """
-Reads messages of the engine and answers each with a line. When it cannot continue it says why and
-ends: the engine starts it again later. Standard output is only for answers; what clients print goes
-to standard error, the log.
+One tracker's process: reads messages of the engine and answers each with a line. When it cannot
+continue it says why and ends: the engine starts it again later. Standard output is only for
+answers; what clients print goes to standard error, the log.
 """
 
 from __future__ import annotations
@@ -85,3 +85,7 @@ def main() -> None:
     serve(lines_of(sys.stdin), answers)
     sys.stderr.flush()
     os._exit(0)  # Threads of a client whose server is gone must not keep it.
+
+
+if __name__ == "__main__":
+    main()

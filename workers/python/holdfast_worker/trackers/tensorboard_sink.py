@@ -100,6 +100,8 @@ def last_number(file: Path) -> int:
 def table(rows: list[dict[str, Any]]) -> str:
     """Rows as a Markdown table."""
     names = list(rows[0])
-    cells = [[str(row[name]).replace("|", "\\|").replace("\n", "<br>") for name in names] for row in rows]
+    cells = [
+        [str(row[name]).replace("|", "\\|").replace("\n", "<br>") for name in names] for row in rows
+    ]
     lines = [names, ["---"] * len(names), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -36,8 +36,9 @@ class WandBSink:
         try:
             self._open = self._init()
         except ERRORS.UsageError as error:
+            why = str(error).splitlines()[0].rstrip(".")
             raise TrackerError(
-                f"Cannot log in to Weights & Biases because {str(error).splitlines()[0]}. "
+                f"Cannot log in to Weights & Biases because {why}. "
                 "Fix: set WANDB_API_KEY, or `mode: offline`"
             ) from error
         self._open.define_metric("global_step")
