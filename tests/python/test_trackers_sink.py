@@ -1,6 +1,8 @@
+from typing import cast
+
 import pytest
 
-from holdfast_worker.trackers.sink import TrackerError, flat, sink_of
+from holdfast_worker.trackers.sink import Run, TrackerError, flat, sink_of
 from in_trackers import RUN
 
 
@@ -14,5 +16,6 @@ def test_flat_names_what_is_inside() -> None:
 
 
 def test_a_client_that_is_not_installed_is_one_sentence() -> None:
-    with pytest.raises(TrackerError, match=r"^Cannot use trackio because its client is not instal"):
-        sink_of({"name": "trackio", "project": "p", "uri": None, "dir": None}, RUN).open()  # type: ignore[arg-type]
+    run = cast(Run, {**RUN, "dir": "here", "home": "here"})
+    with pytest.raises(TrackerError, match=r"^Cannot use tensorboard because its client is not"):
+        sink_of({"name": "tensorboard", "dir": None}, run)

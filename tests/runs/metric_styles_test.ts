@@ -38,7 +38,10 @@ Deno.test("styled() never gives two of our metrics one name", () => {
     ..."kl_ref approx_kl clip_fraction entropy loss".split(" ").map((n) => `policy/${n}`),
     ..."grad_norm lr value_grad_norm value_lr".split(" ").map((n) => `optim/${n}`),
     ..."length_mean length_max truncated_frac".split(" ").map((n) => `completions/${n}`),
-    ...["value/loss", "value/explained_variance", "perf/trained_tokens", "time/generate_s"],
+    "value/loss",
+    "value/explained_variance",
+    "perf/trained_tokens",
+    "time/generate_s",
   ];
   const all = Object.fromEntries(ours.map((name, i) => [name, i]));
   for (const style of ["trl", "verl", "openrlhf"] as const) {

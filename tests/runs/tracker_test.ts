@@ -37,7 +37,6 @@ class World {
     const pointsOf = (): Pick<TrackPoints, "next"> => {
       let at = 0;
       return {
-        // deno-lint-ignore require-await
         async *next() {
           const page = recorded.slice(at);
           at = recorded.length;

@@ -65,10 +65,15 @@ class WandBSink:
         if end["card"]:
             self._open.summary["model_card"] = end["card"]
         self._open.summary["holdfast_status"] = end["status"]
-        self._open.finish(exit_code=1 if end["status"] in ("failed", "interrupted") else 0)
+        self._finish(1 if end["status"] in ("failed", "interrupted") else 0)
 
     def pause(self) -> None:
-        self._open.finish(exit_code=1)
+        self._finish(1)
+
+    def _finish(self, exit_code: int) -> None:
+        """The client's own process writes its file as it ends."""
+        self._open.finish(exit_code=exit_code)
+        WANDB.teardown(exit_code)
 
     def _init(self) -> Any:
         run, parent, settings = self._run, self._run["parent"], self._settings
