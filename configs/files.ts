@@ -7,7 +7,7 @@ import { type Path, valueAt } from "./schema_walk.ts";
 import { holds, shippedFiles } from "./shipped_files.ts";
 import { didYouMean } from "./suggest.ts";
 
-type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
+type Kind = "model" | "rows" | "reward" | "algorithm" | "python" | "output" | "address";
 type Named = { path: Path; kind: Kind; text: string };
 
 /**
@@ -46,6 +46,11 @@ export function namedFiles(value: unknown): Named[] {
       path: [block, "python"],
       kind: "python" as const,
     })),
+    ...list(["track"]).flatMap((i) => [
+      { path: ["track", i, "python"], kind: "python" as const },
+      { path: ["track", i, "dir"], kind: "output" as const },
+      { path: ["track", i, "uri"], kind: "address" as const },
+    ]),
   ];
   return places.flatMap(({ path, kind }) => {
     const text = valueAt(value, path);
@@ -60,6 +65,7 @@ export function namedFiles(value: unknown): Named[] {
 export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
   if (kind === "python" && !text.includes("/")) return text;
   if (kind === "model" && hubName(text) !== null && !isHere(resolve(dir, text))) return text;
+  if (kind === "address" && text.includes(":")) return text;
   const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;
   if (home !== undefined) return resolve(home, text.slice(2));
   return isAbsolute(text) ? text : resolve(dir, text);
@@ -144,6 +150,10 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     return `there is no Python at ${command}; name the interpreter's file, or leave it null for ` +
       "a managed environment";
   },
+  async output(dir) {
+    return await kindOf(dir) === "file" ? `${dir} is a file, not a directory` : null;
+  },
+  address: () => Promise.resolve(null), // Nothing answers yet, perhaps; then points wait.
 };
 
 async function kindOf(path: string): Promise<"file" | "directory" | "none"> {

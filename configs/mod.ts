@@ -40,3 +40,4 @@ export { SETTINGS_PAGE_URL, settingsPage } from "./settings_page.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
 export type { Position } from "./yaml_file.ts";
+export { type MetricStyle, TrackConfig, TrackerConfig } from "./track_config.ts";

@@ -52,6 +52,8 @@ import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
+import { trackedEnd } from "./tracked_end.ts";
+import { Trackers } from "./trackers.ts";
 import { plannedBlocks, workerBlocks } from "./worker_blocks.ts";
 import { WorkerGroups } from "./worker_groups.ts";
 
@@ -139,6 +141,7 @@ export async function executeRun<T>(
   });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
+  const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
@@ -156,6 +159,7 @@ export async function executeRun<T>(
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
       metrics.on(event);
+      trackers.on(event);
       options.onEvent?.(event);
     },
   });
@@ -176,6 +180,7 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    await trackers.close(() => trackedEnd(home, head), preempted?.() ? 0 : undefined);
     await removeLeftovers(home, run, say);
   }
 }

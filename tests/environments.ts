@@ -15,6 +15,7 @@ const WORKERS: Record<string, EnvironmentKind> = {
   HOLDFAST_TEST_PYTHON: environmentKind("torch"),
   HOLDFAST_TEST_DEEPSPEED_PYTHON: environmentKind("deepspeed"),
   HOLDFAST_TEST_VLLM_PYTHON: "vllm_cpu",
+  HOLDFAST_TEST_TRACKERS_PYTHON: "trackers",
 };
 
 /** TRL, the peer that losses and speed are compared with: no worker runs in it. */

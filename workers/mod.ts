@@ -64,3 +64,9 @@ export * from "./workers.ts";
 export * from "./workers_config.ts";
 export { type AgentLine, type LineListener, type LineSocket, webSocketLine } from "./agent_line.ts";
 export { LIMITS } from "./limits.ts";
+export {
+  endEarlierTrackers,
+  startTracker,
+  type TrackerAnswer,
+  type TrackerProcess,
+} from "./tracker_process.ts";

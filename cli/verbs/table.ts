@@ -22,6 +22,7 @@ import { runsVerb } from "./runs.ts";
 import { serveVerb } from "./serve.ts";
 import { showVerb } from "./show.ts";
 import { signalVerb } from "./signal.ts";
+import { trackVerb } from "./track.ts";
 import { verifyVerb } from "./verify.ts";
 import { whyVerb } from "./why.ts";
 
@@ -33,6 +34,7 @@ export const VERBS: readonly Verb[] = [
   forkVerb,
   serveVerb,
   gcVerb,
+  trackVerb,
   signalVerb,
   cancelVerb,
   runsVerb,
