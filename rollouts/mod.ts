@@ -1,3 +1,4 @@
+export * from "./combine_scores.ts";
 export * from "./config.ts";
 export * from "./policy_sampler.ts";
 export * from "./reward_scorer.ts";

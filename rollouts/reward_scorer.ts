@@ -1,4 +1,4 @@
-import type { RewardStyle, Row, Trajectory } from "../data/mod.ts";
+import { type RewardStyle, type Row, sourceOfRow, type Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import {
   argumentsOf,
@@ -11,20 +11,15 @@ import {
   RoleWorkers,
   type ScoredItem,
 } from "../workers/mod.ts";
+import { type Combined, combineScores, type Shaped, type Shaping } from "./combine_scores.ts";
 
 /**
  * One configured reward as the scorer needs it; the rewards room creates it from a configuration
  * entry.
  */
-export interface ScoringFunction {
-  /** The reward, as metrics name it. */
-  readonly name: string;
-  /** Factor of its score in the sum. */
-  readonly weight: number;
-  /**
-   * Paid only to samples that the function of this name scores above 0; absent: to every sample.
-   */
-  readonly when?: string;
+export interface ScoringFunction extends Combined {
+  /** The sources to whose rows it applies; absent: to all rows. */
+  readonly sources?: readonly string[];
   /** `process`: in a pool, with a hard limit. */
   readonly runs_on: "engine" | "process";
   /** For `process`: what the reward worker imports, `path.py:function`. */
@@ -74,7 +69,7 @@ type Outcome = { score: number; metrics?: Record<string, number> } | {
 };
 
 /**
- * A sample's reward is the sum of weight x score over the paid rewards that apply to it; `parts`
+ * A sample's reward is what {@linkcode combineScores} makes of its scores; `parts`
  * has each score, paid or not, and the numbers returned with it as NAME/NUMBER. It has no reward if
  * one failed, which `failed` names, or if none applies: `UNGRADED`.
  */
@@ -106,7 +101,13 @@ export class RewardScorer {
    * Scores a group's trajectories, in their order. A failed one has a reason instead of a reward.
    */
   async score(
-    group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
+    group: {
+      functions: ScoringFunction[];
+      prompt: string;
+      row: Row;
+      trajectories: Trajectory[];
+      shaping?: Shaping;
+    },
     options: Caller & { signal: AbortSignal },
   ): Promise<SampleScore[]> {
     const samples = group.trajectories.map((trajectory): ScoredSample => ({
@@ -119,12 +120,18 @@ export class RewardScorer {
     }));
     const columns = await Promise.all(
       group.functions.map((f) => {
+        if (!isFor(f, group.row)) return samples.map(() => elsewhere(f));
         if (f.runs_on === "engine") return here(f, samples);
         return this.#pooled(f, { ...group, samples }, options);
       }),
     );
     options.signal.throwIfAborted(); // What was cut off has not failed.
-    return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
+    const { shaping } = group;
+    return samples.map(({ tokens }, i) => {
+      const { stop } = group.trajectories[i]!;
+      const outcomes = columns.map((column) => column[i]!);
+      return combine(group.functions, outcomes, { stop, tokens, shaping });
+    });
   }
 
   async #pooled(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
@@ -227,13 +234,20 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
   }));
 }
 
-function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
+/** Whether a function applies to a row, by the row's source. */
+function isFor({ sources }: ScoringFunction, { row_id }: Row): boolean {
+  return sources === undefined || sources.includes(sourceOfRow(row_id) ?? "");
+}
+
+function elsewhere({ name, sources }: ScoringFunction): Outcome {
+  const detail = `${name}: it applies only to rows of ${sources!.join(", ")}`;
+  return { failed: UNGRADED, detail };
+}
+
+function combine(functions: ScoringFunction[], outcomes: Outcome[], sample: Shaped): SampleScore {
   const unscored = outcomes.flatMap((outcome) => ("failed" in outcome ? [outcome] : []));
   const failure = unscored.find(({ failed }) => failed !== UNGRADED);
-  const applicable = functions.filter((f) => applies(f, functions, outcomes));
-  const reason = failure ?? (applicable.length === 0 ? unscored[0] : undefined);
-  if (reason) return { reward: null, parts: {}, failed: reason.failed, detail: reason.detail };
-  const parts = functions.flatMap(({ name }, i): [string, number][] => {
+  const parts = Object.fromEntries(functions.flatMap(({ name }, i): [string, number][] => {
     const outcome = outcomes[i]!;
     if (!("score" in outcome)) return [];
     const { score, metrics = {} } = outcome;
@@ -241,20 +255,9 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore
       [name, score],
       ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n]),
     ];
-  });
-  const scores = Object.fromEntries(parts);
-  const paid = applicable.filter(({ when }) => when === undefined || scores[when]! > 0);
-  return {
-    reward: paid.reduce((sum, { name, weight }) => sum + weight * scores[name]!, 0),
-    parts: scores,
-    failed: null,
-    detail: null,
-  };
-}
-
-/** Whether a function has a score for the sample, and, if it is conditional, its condition too. */
-function applies(f: ScoringFunction, functions: ScoringFunction[], outcomes: Outcome[]): boolean {
-  if (!("score" in outcomes[functions.indexOf(f)]!)) return false;
-  const condition = functions.find(({ name }) => name === f.when);
-  return condition === undefined || applies(condition, functions, outcomes);
+  }));
+  const reward = failure ? null : combineScores(functions, parts, sample);
+  if (reward !== null) return { reward, parts, failed: null, detail: null };
+  const { failed, detail } = (failure ?? unscored[0])!;
+  return { reward: null, parts: {}, failed, detail };
 }

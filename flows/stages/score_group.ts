@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { GroupRef, StopReason } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
-import { RewardConfig, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
+import { RewardConfig, RewardShaping, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { Rewards } from "../resources.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
@@ -63,6 +63,7 @@ const Input = z.strictObject({
   item: GeneratedGroup,
   rewards: z.array(RewardConfig).min(1),
   on_failed_sample: z.enum(["drop_group", "drop_sample"]),
+  shaping: RewardShaping.optional().describe("Absent: the sum is the reward."),
 });
 /** @internal */
 type Input = z.input<typeof Input>;
@@ -78,13 +79,13 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   phase: "generation",
   eager: true,
   failed: ({ detail }) => detail !== null,
-  async run({ item, rewards, on_failed_sample }, ctx: RecordingContext) {
+  async run({ item, rewards, on_failed_sample, shaping }, ctx: RecordingContext) {
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
     const functions = scoringFunctions(rewards);
     // User code sees it.
     if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable();
-    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
+    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories, shaping };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const unscored = scores.filter(({ failed }) => failed !== null);
