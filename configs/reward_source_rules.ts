@@ -14,7 +14,7 @@ type Named = { path: Place; name: string | undefined };
 /** Every reward's `on` names sources, every source is known by a name, and has a reward. */
 export function sourcesHaveRewards(blocks: Blocks): Issue[] {
   return listsOf(blocks).flatMap((list) => {
-    if (list.rewards.every((reward) => sourcesOf(reward) === null)) return [];
+    if (list.rewards.every((reward) => sourcesOf(reward) === undefined)) return [];
     const unnamed = namesLack(list);
     return unnamed.length > 0 ? unnamed : [...unknownNames(list), ...leftOver(list)];
   });
@@ -81,7 +81,7 @@ function leftOver({ rewards, at, sources }: Scored): Issue[] {
   const lacking = sources.filter(({ name }) =>
     rewards.every((reward) => {
       const own = sourcesOf(reward);
-      return own !== null && !own.includes(name!);
+      return own !== undefined && !own.includes(name!);
     })
   );
   const names = [...new Set(lacking.map(({ name }) => name!))];

@@ -29,7 +29,7 @@ export {
   withoutRows,
 } from "./row_table.ts";
 export { ROW_SHAPES, shapeOf } from "./row_shapes.ts";
-export { sourceOfRow } from "./row_source.ts";
+export { isFromSources } from "./row_source.ts";
 export * from "./source_config.ts";
 export * from "./reward_style.ts";
 export * from "./running_scores.ts";

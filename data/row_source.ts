@@ -1,5 +1,7 @@
-/** The source's name that a row id begins with (`math/12`); null: its source has no name. */
-export function sourceOfRow(row_id: string): string | null {
-  const end = row_id.indexOf("/");
-  return end < 0 ? null : row_id.slice(0, end);
+/**
+ * Whether a row comes from one of these sources: its id begins with the source's name (`math/12`).
+ * Absent: from any.
+ */
+export function isFromSources(row_id: string, sources: readonly string[] | undefined): boolean {
+  return sources === undefined || sources.includes(row_id.slice(0, row_id.indexOf("/")));
 }

@@ -108,7 +108,7 @@ export function evaluationsOf(
 function appliedTo({ sources }: EvaluationSet, rewards: RewardConfig[]): RewardConfig[] {
   const applied = rewards.filter((reward) => {
     const own = sourcesOf(reward);
-    return own === null || sources.some(({ name = "" }) => own.includes(name));
+    return own === undefined || sources.some(({ name = "" }) => own.includes(name));
   });
   return applied.length === 0 ? rewards : applied;
 }

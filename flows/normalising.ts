@@ -21,7 +21,7 @@ export function runningCarried(
 }
 
 /** A round's scored groups, and the metrics to show of them if they are not their own. */
-export type ToLearnFrom = {
+type ToLearnFrom = {
   scored: Ref<ScoredGroup[]>;
   /** Of all groups that the round drew, if `scored` has only some of them. */
   metrics?: Ref<Record<string, number>>;

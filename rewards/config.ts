@@ -212,7 +212,7 @@ function combined(
     name: labelOf(config),
     weight,
     ...(when !== undefined && { when }),
-    ...(sources !== null && { sources }),
+    ...(sources !== undefined && { sources }),
     ...(clip !== undefined && { clip }),
   };
 }

@@ -1,6 +1,6 @@
 /** What every entry of `reward:` may say beside its reward's own settings. */
 import { z } from "zod";
-import { setting, type SettingFacts, sourceOfRow } from "../data/mod.ts";
+import { isFromSources, setting, type SettingFacts } from "../data/mod.ts";
 
 const ADDED: SettingFacts = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" };
 
@@ -13,7 +13,7 @@ export const Clip = z.tuple([z.number(), z.number()]).refine(
 const Names = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 
 /** Running normalisation of a score. */
-export const Normalise = z.strictObject({
+const Normalise = z.strictObject({
   center: z.boolean().default(true).describe("Whether the running mean is subtracted.")
     .register(setting, ADDED),
   memory: z.number().positive().max(1).default(1).describe(
@@ -21,7 +21,6 @@ export const Normalise = z.strictObject({
       "scores count alike.",
   ).register(setting, ADDED),
 });
-export type Normalise = z.infer<typeof Normalise>;
 
 /** The settings of every entry. The optional ones are absent from older records. */
 export const entrySettings = {
@@ -53,15 +52,14 @@ export const entrySettings = {
 
 type Entry = { on?: { source: string | string[] } };
 
-/** The sources to whose rows an entry applies; null: to all rows. */
-export function sourcesOf({ on }: Entry): readonly string[] | null {
-  return on === undefined ? null : [on.source].flat();
+/** The sources to whose rows an entry applies; undefined: to all rows. */
+export function sourcesOf({ on }: Entry): readonly string[] | undefined {
+  return on && [on.source].flat();
 }
 
 /** Whether an entry applies to a row. */
 export function appliesToRow(entry: Entry, { row_id }: { row_id: string }): boolean {
-  const sources = sourcesOf(entry);
-  return sources === null || sources.includes(sourceOfRow(row_id) ?? "");
+  return isFromSources(row_id, sourcesOf(entry));
 }
 
 /** The settings of an entry's reward alone. */

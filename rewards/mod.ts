@@ -16,7 +16,7 @@ export {
   type RewardRow,
   type Score,
 } from "./define.ts";
-export { appliesToRow, Normalise, sourcesOf } from "./entry_settings.ts";
+export { appliesToRow, sourcesOf } from "./entry_settings.ts";
 export { exactMatch } from "./exact_match.ts";
 export { format } from "./format.ts";
 export { gsm8k } from "./gsm8k.ts";

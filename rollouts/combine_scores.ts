@@ -15,7 +15,7 @@ export interface Combined {
   readonly clip?: readonly [number, number];
 }
 
-/** What happens to the sum in training. */
+/** What happens to the sum in training: a cut, then the cost of tokens, then limits. */
 export interface Shaping {
   /** What a completion gets that the token limit cut, by one of these; absent: its reward. */
   readonly truncated?: { add?: number; set?: number; times?: number };
@@ -36,7 +36,7 @@ export type Shaped = {
 };
 
 /** The score that each reward gave a sample; absent or null: it does not apply. */
-export type Scores = Readonly<Record<string, number | null>>;
+type Scores = Readonly<Record<string, number | null>>;
 
 /**
  * The sum of weight x score over the paid rewards that apply to a sample, shaped; null: none
@@ -56,7 +56,9 @@ export function combineScores(
         sum + weight * clipped(normalised(name, scores[name]!), clip),
       0,
     );
-  return shaped(sum, sample);
+  const { stop, tokens, shaping: { truncated, token_cost = 0, clip } = {} } = sample;
+  const { set, add = 0, times = 1 } = stop === "length" && truncated || {};
+  return clipped((set ?? sum * times + add) - token_cost * tokens, clip);
 }
 
 /** Whether a reward has a score for the sample, and, if it is conditional, its condition too. */
@@ -64,17 +66,6 @@ function applies(reward: Combined, rewards: readonly Combined[], scores: Scores)
   if ((scores[reward.name] ?? null) === null) return false;
   const condition = rewards.find(({ name }) => name === reward.when);
   return condition === undefined || applies(condition, rewards, scores);
-}
-
-function shaped(sum: number, { stop, tokens, shaping = {} }: Shaped): number {
-  const { truncated, token_cost = 0, clip } = shaping;
-  const own = truncated !== undefined && stop === "length" ? afterCut(sum, truncated) : sum;
-  return clipped(token_cost === 0 ? own : own - token_cost * tokens, clip);
-}
-
-function afterCut(sum: number, truncated: NonNullable<Shaping["truncated"]>): number {
-  const { set, add = 0, times = 1 } = truncated;
-  return set ?? sum * times + add;
 }
 
 function clipped(value: number, clip: readonly [number, number] | undefined): number {

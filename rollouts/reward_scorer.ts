@@ -1,4 +1,4 @@
-import { type RewardStyle, type Row, sourceOfRow, type Trajectory } from "../data/mod.ts";
+import { isFromSources, type RewardStyle, type Row, type Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import {
   argumentsOf,
@@ -120,7 +120,10 @@ export class RewardScorer {
     }));
     const columns = await Promise.all(
       group.functions.map((f) => {
-        if (!isFor(f, group.row)) return samples.map(() => elsewhere(f));
+        if (!isFromSources(group.row.row_id, f.sources)) {
+          const detail = `${f.name}: it applies only to rows of ${f.sources!.join(", ")}`;
+          return samples.map((): Outcome => ({ failed: UNGRADED, detail }));
+        }
         if (f.runs_on === "engine") return here(f, samples);
         return this.#pooled(f, { ...group, samples }, options);
       }),
@@ -232,16 +235,6 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
       };
     }
   }));
-}
-
-/** Whether a function applies to a row, by the row's source. */
-function isFor({ sources }: ScoringFunction, { row_id }: Row): boolean {
-  return sources === undefined || sources.includes(sourceOfRow(row_id) ?? "");
-}
-
-function elsewhere({ name, sources }: ScoringFunction): Outcome {
-  const detail = `${name}: it applies only to rows of ${sources!.join(", ")}`;
-  return { failed: UNGRADED, detail };
 }
 
 function combine(functions: ScoringFunction[], outcomes: Outcome[], sample: Shaped): SampleScore {

@@ -17,8 +17,8 @@ export function passesFilter(
   const [reward] = by.split("/");
   if (given === undefined && group.parts[reward!]?.some((score) => score !== null)) {
     throw new BadDataError(
-      `Cannot filter groups by ${by} because ${reward} did not return it for every sample of draw ` +
-        `${group.group.draw}: that has ${Object.keys(group.parts).join(", ")}. ` +
+      `Cannot filter groups by ${by} because ${reward} did not return it for every sample of ` +
+        `draw ${group.group.draw}: that has ${Object.keys(group.parts).join(", ")}. ` +
         "Fix: correct reward_shaping.filter.by, or return it always",
       { draw: group.group.draw },
     );

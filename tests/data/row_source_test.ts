@@ -1,6 +1,15 @@
-import { deepStrictEqual } from "node:assert/strict";
-import { sourceOfRow } from "../../data/mod.ts";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { isFromSources } from "../../data/mod.ts";
 
-Deno.test("sourceOfRow() is what stands before the first slash", () => {
-  deepStrictEqual(["math/1", "math/a/b", "7", ""].map(sourceOfRow), ["math", "math", null, null]);
+Deno.test("a row is from the source that its id names before the first slash", () => {
+  const from = (row_id: string) => isFromSources(row_id, ["math", "code"]);
+  deepStrictEqual(["math/1", "code/a/b", "maths/1", "math", "7", "/math/1"].map(from), [
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  strictEqual(isFromSources("7", undefined), true);
 });

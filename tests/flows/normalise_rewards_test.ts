@@ -33,7 +33,7 @@ async function normalised(input: object) {
 
 const rounded = (rewards: number[]) => rewards.map((one) => Number(one.toFixed(6)));
 
-Deno.test("normaliseRewards() adds a round's scores, and combines its samples by the result", async () => {
+Deno.test("normaliseRewards() combines samples by the scores so far, the round's too", async () => {
   const failed = group(4, [9, 9], { failed: "reward_error", rewards: [1, 1] });
   const scored = [group(5, [null, null]), failed, group(3, [3, 3]), group(2, [1, 1])];
   const { scored: after, running, metrics } = await normalised({ scored });

@@ -176,7 +176,7 @@ Deno.test("sampledBy() is the version of the group that was sampled last", () =>
   strictEqual(sampledBy([]), undefined);
 });
 
-Deno.test("scoreGroup() asks a reward only about rows of its sources, and shapes the sum", async () => {
+Deno.test("scoreGroup() asks rewards about rows of their sources, and shapes the sum", async () => {
   const on = (source: string, weight: number) =>
     RewardConfig.parse({ name: "exact_match", label: source, on: { source }, weight });
   const rewards = [on("math", 1), on("code", 4)];

@@ -17,7 +17,7 @@ Deno.test("an entry applies to the rows of its sources, whose name begins their 
     false,
   ]);
   deepStrictEqual(rows.map((row) => appliesToRow({}, row)), [true, true, true, true]);
-  deepStrictEqual([sourcesOf({}), sourcesOf(on("a"))], [null, ["a"]]);
+  deepStrictEqual([sourcesOf({}), sourcesOf(on("a"))], [undefined, ["a"]]);
 });
 
 Deno.test("an entry without these settings is recorded as it always was", () => {

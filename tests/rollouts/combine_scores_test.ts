@@ -16,7 +16,7 @@ Deno.test("combineScores() sums weight x score over the rewards that apply and a
   strictEqual(combineScores(list, { right: null, short: null }, of()), null);
 });
 
-Deno.test("a score is normalised, then clipped, then weighted; a condition reads it as it is", () => {
+Deno.test("scores are normalised, clipped, then weighted; conditions read them as they are", () => {
   const list = [
     reward("model", { weight: 10, clip: [-1, 1] }),
     reward("brief", { when: "model" }),
