@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RewardStyle } from "../data/mod.ts";
 import type { RewardInput, RewardRow, Score } from "./define.ts";
 import { entrySettings, ownSettings, sourcesOf } from "./entry_settings.ts";
+import { keptBy } from "./kept_by.ts";
 import { hasOneForm } from "./format.ts";
 import { hasOneScale } from "./judge.ts";
 import { MATH_SOURCE, MathConfig } from "./math.ts";
@@ -93,6 +94,11 @@ export type ScoringFunction = {
   /** For `process` in place of a function: the reward model to ask. */
   readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
+  /**
+   * Its results are kept, by this hash of what it computes; null: the reward worker says it.
+   * Absent: they are not.
+   */
+  readonly kept?: { code: string | null };
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
   ): Promise<Score>;
@@ -205,7 +211,7 @@ export function rowCheck(
 /** How an entry's score becomes part of the sum. */
 function combined(
   config: RewardConfig,
-): Pick<ScoringFunction, "name" | "weight" | "when" | "sources" | "clip"> {
+): Pick<ScoringFunction, "name" | "weight" | "when" | "sources" | "clip" | "kept"> {
   const { weight, when, clip } = config;
   const sources = sourcesOf(config);
   return {
@@ -214,6 +220,7 @@ function combined(
     ...(when !== undefined && { when }),
     ...(sources !== undefined && { sources }),
     ...(clip !== undefined && { clip }),
+    ...keptBy(config),
   };
 }
 

@@ -34,6 +34,10 @@ export const entrySettings = {
   when: z.string().optional().describe(
     "Paid only to samples for which the named reward is above 0; absent: to every sample.",
   ),
+  deterministic: z.boolean().optional().describe(
+    "Whether equal samples always have equal scores, so that results are kept and used again. " +
+      "Absent: true; of `remote`, false.",
+  ).register(setting, ADDED),
   on: z.strictObject({
     source: Names.describe("The `name` of a source of rows, or a list of them.")
       .register(setting, ADDED),

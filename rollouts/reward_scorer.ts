@@ -12,6 +12,7 @@ import {
   type ScoredItem,
 } from "../workers/mod.ts";
 import { type Combined, combineScores, type Shaped, type Shaping } from "./combine_scores.ts";
+import { type Identity, type KeptScore, type KeptScores, scoreKeys } from "./kept_scores.ts";
 
 /**
  * One configured reward as the scorer needs it; the rewards room creates it from a configuration
@@ -35,6 +36,11 @@ export interface ScoringFunction extends Combined {
    * instead of a row.
    */
   readonly model?: RewardModelSettings;
+  /**
+   * Its results are kept, by this hash of what it computes; null: the reward worker says it.
+   * Absent: they are not.
+   */
+  readonly kept?: { code: string | null };
   /** Scores one sample. Throws for a row that cannot be scored. */
   score(sample: ScoredSample): Promise<Given> | Given;
 }
@@ -87,12 +93,22 @@ export type SampleScore = {
 export class RewardScorer {
   readonly #pool: RoleWorkers<typeof rewardRole> | null;
   readonly #artifacts: Pick<ArtifactStore, "put">;
+  readonly #kept: KeptScores | null;
+  /** What the reward worker said of functions. */
+  readonly #identities = new Map<string, Identity>();
 
   /**
    * `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`:
-   * for long rows.
+   * for long rows. `kept`: where results are kept; absent: nowhere.
    */
-  constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
+  constructor(
+    options: {
+      pool: Operator | null;
+      artifacts: Pick<ArtifactStore, "put">;
+      kept?: KeptScores | null;
+    },
+  ) {
+    this.#kept = options.kept ?? null;
     this.#pool = options.pool && new RoleWorkers(rewardRole, [options.pool]);
     this.#artifacts = options.artifacts;
   }
@@ -124,8 +140,7 @@ export class RewardScorer {
           const detail = `${f.name}: it applies only to rows of ${f.sources!.join(", ")}`;
           return samples.map((): Outcome => ({ failed: UNGRADED, detail }));
         }
-        if (f.runs_on === "engine") return here(f, samples);
-        return this.#pooled(f, { ...group, samples }, options);
+        return this.#outcomes(f, { ...group, samples }, options);
       }),
     );
     options.signal.throwIfAborted(); // What was cut off has not failed.
@@ -137,35 +152,93 @@ export class RewardScorer {
     });
   }
 
-  async #pooled(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
-    if (this.#pool === null) {
-      throw new InfrastructureError(
-        `Cannot score with '${f.name}' because no reward processes were started`,
-        {
-          reward: f.name,
-        },
-      );
-    }
-    const caller = {
-      ...callOptions(options),
-      key: `${options.key}/${f.name}`,
-      record: (...row: Parameters<Caller["record"]>) => options.record(...row),
+  /** What a function gives each sample: what was kept, and what it is asked for. */
+  async #outcomes(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
+    const kept = this.#kept;
+    const identity = kept && await this.#identityOf(f, options);
+    if (kept === null || identity === null) return await this.#asked(f, group, options);
+    const row = { row_id: group.row.row_id, ...forFunction(group) };
+    const keys = scoreKeys(identity, {
+      row,
+      samples: itemsOf(group).map(({ id: _, ...item }) => item),
+    });
+    const found = kept.find(keys);
+    const lacks = identity.unit === "group" ? found.includes(null) : null;
+    const places = keys.flatMap((_, i) => lacks ?? found[i] === null ? [i] : []);
+    const outcomes = keys.map((_, i) => keptOutcome(f, found[i]!));
+    if (places.length === 0) return outcomes;
+    const part = {
+      ...group,
+      samples: places.map((i) => group.samples[i]!),
+      trajectories: places.map((i) => group.trajectories[i]!),
     };
-    const results = await this.#answered(f, group, { pool: this.#pool, caller });
+    const asked = await this.#asked(f, part, options, (place, result, code) => {
+      // A process that was started later may have imported other code.
+      if (code === identity.code) kept.keep([[keys[places[place]!]!, result]]);
+    });
+    for (const [at, i] of places.entries()) outcomes[i] = asked[at]!;
+    return outcomes;
+  }
+
+  /** By what a function's results are kept; null: they are not. */
+  async #identityOf(
+    { name, kept, source, style, process }: ScoringFunction,
+    options: Caller,
+  ): Promise<Identity | null> {
+    if (kept === undefined) return null;
+    if (kept.code !== null) return { code: kept.code, unit: "sample" };
+    const args = { function: source!, style: style ?? null, process: process! };
+    const key = JSON.stringify(args);
+    const known = this.#identities.get(key);
+    if (known !== undefined) return known;
+    const { pool, caller } = this.#called(name, options);
+    const told = { ...caller, key: `${caller.key}/identify` };
+    const { answers: [identity] } = await pool.ask("identify", args, told);
+    this.#identities.set(key, identity);
+    return identity;
+  }
+
+  async #asked(
+    f: ScoringFunction,
+    group: ForPool,
+    options: Caller,
+    keep: Keep = () => {},
+  ): Promise<Outcome[]> {
+    if (f.runs_on === "engine") return await here(f, group.samples, keep);
+    const results = await this.#answered(f, group, this.#called(f.name, options));
     return group.samples.map((_, i): Outcome => {
       const result = results.find(({ id }) => id === String(i));
+      if (result?.outcome === "none") keep(i, { score: null, metrics: {} }, result.code);
       if (result?.outcome === "ok" && result.score !== null) {
-        return { score: result.score, metrics: result.metrics };
+        const { score, metrics, code } = result;
+        keep(i, { score, metrics }, code);
+        return { score, metrics };
       }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
   }
 
+  /** The pool, and how it is called for a function. */
+  #called(name: string, options: Caller): Called {
+    if (this.#pool === null) {
+      throw new InfrastructureError(
+        `Cannot score with '${name}' because no reward processes were started`,
+        { reward: name },
+      );
+    }
+    const caller = {
+      ...callOptions(options),
+      key: `${options.key}/${name}`,
+      record: (...row: Parameters<Caller["record"]>) => options.record(...row),
+    };
+    return { pool: this.#pool, caller };
+  }
+
   async #answered(
     { name, source, process, style, timeout_ms, model }: ScoringFunction,
     group: ForPool,
-    { pool, caller }: { pool: RoleWorkers<typeof rewardRole>; caller: Caller },
+    { pool, caller }: Called,
   ): Promise<ScoredItem[]> {
     const sharing = async (op: string, shared: unknown) =>
       await argumentsOf(shared, { op, group: "reward", artifacts: this.#artifacts });
@@ -190,6 +263,16 @@ export class RewardScorer {
     };
     return (await pool.ask("score", args, caller)).answers[0].results;
   }
+}
+
+type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
+
+/** Learns a result as soon as it is there. `code`: what gave it. */
+type Keep = (place: number, result: KeptScore, code: string | undefined) => void;
+
+function keptOutcome({ name }: ScoringFunction, kept: KeptScore | null): Outcome {
+  if (kept !== null && kept.score !== null) return { score: kept.score, metrics: kept.metrics };
+  return { failed: UNGRADED, detail: `${name}: there is nothing to grade by` };
 }
 
 /** A group, and its trajectories as functions see them. */
@@ -220,10 +303,18 @@ function promptLength({ action_mask }: Trajectory): number {
 }
 
 /** An engine reward is pure: a throw is final, because a second call would throw again. */
-async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
-  return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
+async function here(
+  f: ScoringFunction,
+  samples: ScoredSample[],
+  keep: Keep,
+): Promise<Outcome[]> {
+  return await Promise.all(samples.map(async (sample, i): Promise<Outcome> => {
     try {
       const given = await f.score(sample);
+      const { score, metrics = {} } = typeof given === "object" && given !== null
+        ? given
+        : { score: given };
+      keep(i, { score, metrics }, f.kept?.code ?? undefined);
       if (given === null) {
         return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
       }

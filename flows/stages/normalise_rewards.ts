@@ -13,7 +13,7 @@ import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup } from "./score_group.ts";
 
 /** Schema of the running scores of each reward that is normalised, by its label. */
-export const Running = z.record(z.string(), RunningScores);
+const Running = z.record(z.string(), RunningScores);
 /** @internal */
 type Running = z.infer<typeof Running>;
 

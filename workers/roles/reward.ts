@@ -52,6 +52,7 @@ const ScoredItem = z.strictObject({
   metrics: z.record(z.string(), z.number()),
   error: z.string().nullable(),
   ms: z.number(),
+  code: z.string().optional().describe("What `identify` says of the code that gave it."),
 });
 export type ScoredItem = z.infer<typeof ScoredItem>;
 
@@ -60,18 +61,28 @@ const shared = Arguments.describe(
   "What all items have in common, so a long row is sent once.",
 );
 
+/** A function of the user. */
+const called = {
+  function: z.string().describe("`path.py:function`"),
+  style: z.string().nullable().describe(
+    "A `RewardStyle`: how it is called; null: as its signature says.",
+  ),
+  process: RewardProcess,
+};
+
 const operations = {
+  /** What a function's results depend on besides its sample, and what one call scores. */
+  identify: {
+    args: z.strictObject(called),
+    output: z.strictObject({ code: z.string(), unit: z.enum(["sample", "group"]) }),
+  },
   /**
    * Calls a function of the user for the items, all samples of one prompt, in separate processes.
    * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}.
    */
   score: {
     args: z.strictObject({
-      function: z.string().describe("`path.py:function`"),
-      style: z.string().nullable().describe(
-        "A `RewardStyle`: how it is called; null: as its signature says.",
-      ),
-      process: RewardProcess,
+      ...called,
       timeout_ms: z.number().positive().describe("Of one call."),
       shared,
       items: z.array(CompletionItem),

@@ -97,6 +97,7 @@ class ScoredItem(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    code: NotRequired[str]
 
 
 class TrainerCreateModelAnswer(TypedDict):
@@ -163,6 +164,11 @@ class SamplerGenerateAnswer(TypedDict):
 
 
 SamplerProbeAnswer = Probe
+
+
+class RewardIdentifyAnswer(TypedDict):
+    code: str
+    unit: Literal["sample", "group"]
 
 
 class RewardScoreAnswer(TypedDict):

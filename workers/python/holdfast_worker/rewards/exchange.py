@@ -39,7 +39,7 @@ class FunctionSample(TypedDict):
 
 class Loaded(TypedDict):
     """The function is imported. `needs`: columns that it takes of a row. `style`: how it is called,
-    `why`: by what that was recognised, `unit`: what one call scores.
+    `why`: by what that was recognised, `unit`: what one call scores, `code`: `code_digest`.
     """
 
     error: None
@@ -48,6 +48,7 @@ class Loaded(TypedDict):
     style: str
     unit: Literal["sample", "group"]
     why: str
+    code: str
 
 
 class NotLoaded(TypedDict):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from io import BufferedReader
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
 from holdfast_worker.json_value import JsonObject, JsonValue
@@ -73,6 +73,7 @@ class Scored(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    code: NotRequired[str]
 
 
 class PoolProcess:
@@ -115,7 +116,7 @@ class PoolProcess:
         """One call for these samples, within the time limit whatever the code does. Without an
         answer, each of them fails for the same reason.
         """
-        self.load()
+        code = self.load()["code"]
         started = time.monotonic()
         assert self._exchange and self._output
         self._output.begin_call()
@@ -123,7 +124,7 @@ class PoolProcess:
             message = {"type": "call", "items": items}
             answers = _checked(self._exchange.ask(message, timeout_ms / 1000), len(items))
             ms = (time.monotonic() - started) * 1000 / len(items)
-            return [{**answer, "ms": ms} for answer in answers]
+            return [{**answer, "ms": ms, "code": code} for answer in answers]
         except Silent:
             outcome = "timeout"
             text = f"no answer after {timeout_ms:g} ms: the process was killed"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
+from holdfast_worker.rewards.code_digest import code_digest
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.rewards.styles.reading import BadReturn, Raised, printable
@@ -138,6 +139,7 @@ class Process:
             target = Target.of(load_function(self._code.function))
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
+            code = code_digest(self._code.function)
         except (
             BaseException
         ) as error:  # User code runs at import: whatever it raises is the answer.
@@ -149,6 +151,7 @@ class Process:
             "style": style.name,
             "unit": style.unit,
             "why": why,
+            "code": code,
         }
 
     def _call(self, samples: list[FunctionSample]) -> CallAnswer:

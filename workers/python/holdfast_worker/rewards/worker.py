@@ -13,8 +13,13 @@ from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire import typed
-from holdfast_worker.wire_answers import RewardScoreAnswer, RewardScoreByModelAnswer
+from holdfast_worker.wire_answers import (
+    RewardIdentifyAnswer,
+    RewardScoreAnswer,
+    RewardScoreByModelAnswer,
+)
 from holdfast_worker.wire_types import (
+    RewardIdentify,
     RewardModelSettings,
     RewardScore,
     RewardScoreByModel,
@@ -33,12 +38,19 @@ class Worker:
         self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, RewardModel] = {}  # By their settings, each read once.
         self.operations = {
+            "identify": typed(RewardIdentify, self.identify),
             "score": typed(RewardScore, self.score),
             "score_by_model": typed(RewardScoreByModel, self.score_by_model),
         }
 
     def boot(self) -> Mapping[str, object]:
         return {"device": "cpu", "processes": self._processes}
+
+    def identify(self, args: RewardIdentify, io: OperationIO) -> RewardIdentifyAnswer:
+        """Imports the function: its results can be kept by what this says."""
+        pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
+        loaded = pool.load(telling(io, 1))
+        return {"code": loaded["code"], "unit": loaded["unit"]}
 
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
         """Calls the function for each item."""
