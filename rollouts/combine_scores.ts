@@ -61,6 +61,25 @@ export function combineScores(
   return clipped((set ?? sum * times + add) - token_cost * tokens, clip);
 }
 
+/**
+ * What each token earns: the sum of weight x score over the paid rewards that score tokens; null:
+ * none does.
+ */
+export function combineTokens(
+  rewards: readonly Combined[],
+  scores: Scores,
+  tokens: Readonly<Record<string, readonly number[]>>,
+): number[] | null {
+  const own = rewards.filter((reward) =>
+    tokens[reward.name] !== undefined && applies(reward, rewards, scores) &&
+    (reward.when === undefined || scores[reward.when]! > 0)
+  );
+  if (own.length === 0) return null;
+  return tokens[own[0]!.name]!.map((_, t) =>
+    own.reduce((sum, { name, weight }) => sum + weight * tokens[name]![t]!, 0)
+  );
+}
+
 /** Whether a reward has a score for the sample, and, if it is conditional, its condition too. */
 function applies(reward: Combined, rewards: readonly Combined[], scores: Scores): boolean {
   if ((scores[reward.name] ?? null) === null) return false;

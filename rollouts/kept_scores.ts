@@ -2,7 +2,12 @@
 import { createHash } from "node:crypto";
 
 /** What a reward gave a sample; a null score: it does not apply. */
-export type KeptScore = { score: number | null; metrics: Record<string, number> };
+export type KeptScore = {
+  score: number | null;
+  metrics: Record<string, number>;
+  /** What each token earns, if the function says it. */
+  token_scores?: number[];
+};
 
 /**
  * A place for results by key. All of it may be gone at any time, and nothing may depend on it:

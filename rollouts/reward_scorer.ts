@@ -11,7 +11,13 @@ import {
   RoleWorkers,
   type ScoredItem,
 } from "../workers/mod.ts";
-import { type Combined, combineScores, type Shaped, type Shaping } from "./combine_scores.ts";
+import {
+  type Combined,
+  combineScores,
+  combineTokens,
+  type Shaped,
+  type Shaping,
+} from "./combine_scores.ts";
 import { type Identity, type KeptScore, type KeptScores, scoreKeys } from "./kept_scores.ts";
 
 /**
@@ -69,10 +75,9 @@ export const UNGRADED = "reward_none";
  * What one reward function returned for one sample: a score, or why there is none. A failure is
  * never a zero.
  */
-type Outcome = { score: number; metrics?: Record<string, number> } | {
-  failed: string;
-  detail: string;
-};
+type Outcome =
+  | { score: number; metrics?: Record<string, number>; token_scores?: number[] }
+  | { failed: string; detail: string };
 
 /**
  * A sample's reward is what {@linkcode combineScores} makes of its scores; `parts`
@@ -84,6 +89,8 @@ export type SampleScore = {
   parts: Record<string, number>;
   failed: string | null;
   detail: string | null;
+  /** What each token after the prompt earns of the reward; absent: no reward says it. */
+  token_rewards?: number[];
 };
 
 /**
@@ -210,9 +217,10 @@ export class RewardScorer {
       const result = results.find(({ id }) => id === String(i));
       if (result?.outcome === "none") keep(i, { score: null, metrics: {} }, result.code);
       if (result?.outcome === "ok" && result.score !== null) {
-        const { score, metrics, code } = result;
-        keep(i, { score, metrics }, code);
-        return { score, metrics };
+        const { score, metrics, code, token_scores } = result;
+        const given = { score, metrics, ...(token_scores && { token_scores }) };
+        keep(i, given, code);
+        return given;
       }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
@@ -271,7 +279,7 @@ type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
 type Keep = (place: number, result: KeptScore, code: string | undefined) => void;
 
 function keptOutcome({ name }: ScoringFunction, kept: KeptScore | null): Outcome {
-  if (kept !== null && kept.score !== null) return { score: kept.score, metrics: kept.metrics };
+  if (kept !== null && kept.score !== null) return { ...kept, score: kept.score };
   return { failed: UNGRADED, detail: `${name}: there is nothing to grade by` };
 }
 
@@ -341,7 +349,15 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[], sample: Shap
     ];
   }));
   const reward = failure ? null : combineScores(functions, parts, sample);
-  if (reward !== null) return { reward, parts, failed: null, detail: null };
+  if (reward !== null) {
+    const scored = functions.flatMap(({ name }, i): [string, number[]][] => {
+      const outcome = outcomes[i]!;
+      return "score" in outcome && outcome.token_scores ? [[name, outcome.token_scores]] : [];
+    });
+    const token_rewards = combineTokens(functions, parts, Object.fromEntries(scored));
+    const whole = { reward, parts, failed: null, detail: null };
+    return token_rewards === null ? whole : { ...whole, token_rewards };
+  }
   const { failed, detail } = (failure ?? unscored[0])!;
   return { reward: null, parts: {}, failed, detail };
 }

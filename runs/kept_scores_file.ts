@@ -10,6 +10,7 @@ const PAGE_BYTES = 4096;
 const Value = z.strictObject({
   score: z.number().nullable(),
   metrics: z.record(z.string(), z.number()),
+  token_scores: z.array(z.number()).optional(),
 }) satisfies z.ZodType<KeptScore>;
 
 /** What limits the file. */
@@ -126,8 +127,8 @@ function remove(path: string): void {
 }
 
 /** A result with its hash and its key's: what a torn page has is no result. */
-function textOf(key: string, { score, metrics }: KeptScore): string {
-  const json = JSON.stringify({ score, metrics });
+function textOf(key: string, result: KeptScore): string {
+  const json = JSON.stringify(result);
   return `${digestOf(key, json)} ${json}`;
 }
 

@@ -175,6 +175,7 @@ async function rescored(
     const sample = made.group.samples[i]!;
     const at = scored?.group.samples.indexOf(sample) ?? -1;
     const before = at < 0 ? null : scored!.rewards[at]!;
-    return { loop, round, draw, sample, before, after: score.reward, ...score };
+    const { reward: after, parts, failed, detail } = score;
+    return { loop, round, draw, sample, before, after, parts, failed, detail };
   });
 }

@@ -69,22 +69,29 @@ export class RoundTokens {
   }
 
   /**
-   * Token rewards, if an environment gave any; the reward of an observation goes to the sampled
-   * token before it.
+   * What tokens earn beside the reward of their sequence, if an environment or a reward function
+   * says it. `functions`: whether those of functions are wanted.
    */
-  async rewards(): Promise<number[][] | undefined> {
-    if (!this.#groups.some(({ token_rewards }) => token_rewards)) return undefined;
-    return (await this.#read()).map(({ action_mask, token_rewards }) => {
-      const given: number[] = [];
-      let early = 0;
-      for (const [t, bit] of action_mask.entries()) {
-        const reward = token_rewards?.[t] ?? 0;
-        if (bit) given.push(reward + (given.length === 0 ? early : 0));
-        else if (given.length === 0) early += reward;
-        else given[given.length - 1]! += reward;
-      }
-      return given;
+  async rewards({ functions = true } = {}): Promise<number[][] | undefined> {
+    const byEnvironment = this.#groups.some(({ token_rewards }) => token_rewards);
+    const byFunctions = functions && this.#groups.some(({ token_scores }) => token_scores);
+    if (!byEnvironment && !byFunctions) return undefined;
+    const trajectories = await this.#read();
+    const scores = byFunctions ? await this.#tokenScores() : null;
+    return trajectories.map(({ action_mask, token_rewards }, i) => {
+      const earned = ofSampled(action_mask, token_rewards);
+      return scores?.[i] ? added(earned, moved(ofSampled(action_mask, scores[i]))) : earned;
     });
+  }
+
+  /** What functions gave the tokens of each sequence; null: nothing. [N][T] */
+  async #tokenScores(): Promise<(Float32Array | null)[]> {
+    const rows: (Float32Array | null)[] = [];
+    for (const { token_scores, group } of this.#groups) {
+      const column = token_scores && decodeColumn(await this.#artifacts.get(token_scores));
+      rows.push(...group.samples.map((_, i) => column?.[i] ?? null));
+    }
+    return rows;
   }
 
   /**
@@ -127,4 +134,30 @@ export class RoundTokens {
     const trajectories = await this.#read();
     return rows.map((row, i) => row.filter((_, t) => trajectories[i]!.action_mask[t]));
   }
+}
+
+/** The numbers of sampled tokens; that of an observation goes to the sampled token before it. */
+function ofSampled(action_mask: Uint8Array, rewards: Float32Array | undefined): number[] {
+  const given: number[] = [];
+  let early = 0;
+  for (const [t, bit] of action_mask.entries()) {
+    const reward = rewards?.[t] ?? 0;
+    if (bit) given.push(reward + (given.length === 0 ? early : 0));
+    else if (given.length === 0) early += reward;
+    else given[given.length - 1]! += reward;
+  }
+  return given;
+}
+
+/**
+ * Numbers of tokens, and less their sum at the last one: the sequence's reward, which is there,
+ * has that sum already.
+ */
+function moved(scores: number[]): number[] {
+  const sum = scores.reduce((total, score) => total + score, 0);
+  return scores.map((score, t) => t === scores.length - 1 ? score - sum : score);
+}
+
+function added(a: readonly number[], b: readonly number[]): number[] {
+  return a.map((value, t) => value + b[t]!);
 }

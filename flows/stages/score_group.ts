@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { GroupRef, StopReason } from "../../data/mod.ts";
+import {
+  ArtifactRef,
+  encodeColumn,
+  GroupRef,
+  StopReason,
+  type Trajectory,
+} from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { RewardConfig, RewardShaping, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
@@ -20,6 +26,9 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   stops: z.array(StopReason).describe("[G]"),
   token_rewards: z.literal(true).optional().describe(
     "Whether an environment rewarded tokens; absent: it did not.",
+  ),
+  token_scores: ArtifactRef.optional().describe(
+    "A column with what reward functions gave each token, over whole trajectories; absent: none.",
   ),
   failures: z.record(z.string(), z.int()).optional().describe(
     "Samples without a score, by reason; absent: none, or an older record.",
@@ -59,6 +68,16 @@ export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
   return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
 }
 
+/** What functions gave the tokens of some samples, over whole trajectories; null: nothing. */
+function tokenColumn(samples: [Trajectory, number[] | undefined][]): Uint8Array | null {
+  if (samples.every(([, rewards]) => rewards === undefined)) return null;
+  return encodeColumn(samples.map(([{ tokens, action_mask }, rewards = []]) => {
+    const row = new Float32Array(tokens.length);
+    row.set(rewards, Math.max(action_mask.indexOf(1), 0));
+    return row;
+  }));
+}
+
 const Input = z.strictObject({
   item: GeneratedGroup,
   rewards: z.array(RewardConfig).min(1),
@@ -69,7 +88,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice.
+ * Scores every trajectory of one group. Reads one artifact and writes at most one, named by its
+ * content: safe to run twice.
  */
 export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   name: "score_group",
@@ -93,6 +113,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
     const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
     const names = partNames(functions.map(({ name }) => name), parts);
+    const column = tokenColumn(kept.map((i) => [trajectories[i]!, scores[i]!.token_rewards]));
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
@@ -107,6 +128,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
       ...(trajectories.some(({ token_rewards }) => token_rewards)
         ? { token_rewards: true as const }
         : {}),
+      ...(column && { token_scores: await ctx.artifacts.put(column) }),
       ...(failure === null
         ? {}
         : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),

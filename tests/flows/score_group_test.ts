@@ -1,5 +1,12 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { encodeSlab, type Group, type Row, Sampling, type Trajectory } from "../../data/mod.ts";
+import {
+  decodeColumn,
+  encodeSlab,
+  type Group,
+  type Row,
+  Sampling,
+  type Trajectory,
+} from "../../data/mod.ts";
 import { type GeneratedGroup, type ScoredGroup, scoreGroup } from "../../flows/mod.ts";
 import { sampledBy } from "../../flows/stages/score_group.ts";
 import { RewardConfig, type RewardShaping } from "../../rewards/mod.ts";
@@ -189,4 +196,22 @@ Deno.test("scoreGroup() asks rewards about rows of their sources, and shapes the
   const shaping = { token_cost: 0.25, truncated: { set: -1 } };
   const shaped = await scored(["four", "toolong"], { rewards: [EXACT], shaping });
   deepStrictEqual(shaped.rewards, [1, -2.75]);
+});
+
+Deno.test("scoreGroup() keeps what a function gives each token of the samples left", async () => {
+  const bench = await fakeBench(() => ({ pool }));
+  const made = ["good", "broken", "by"].map((text, i) => trajectory(text, i));
+  const group = await groupOf(bench, made);
+  const rewards = [{ ...JUDGE, weight: 2 }];
+  const item = { id: "draw-1", row: ROW, group };
+  SAID.by = { score: 3, token_scores: [1, 2] };
+  const { token_scores, rewards: paid } = await bench.done(scoreGroup, {
+    item,
+    rewards,
+    on_failed_sample: "drop_sample" as const,
+  });
+  delete SAID.by;
+  deepStrictEqual(paid, [2, 6]);
+  const column = decodeColumn(await bench.artifacts.get(token_scores!));
+  deepStrictEqual(column.map((row) => [...row]), [[0, 0, 0, 0, 0], [0, 2, 4]]);
 });

@@ -1,5 +1,5 @@
-import { strictEqual } from "node:assert/strict";
-import { type Combined, combineScores, type Shaped } from "../../rollouts/mod.ts";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { type Combined, combineScores, combineTokens, type Shaped } from "../../rollouts/mod.ts";
 
 const reward = (name: string, more: Partial<Combined> = {}): Combined => ({
   name,
@@ -43,4 +43,17 @@ Deno.test("tokens cost, and the limits of the sum come last", () => {
   strictEqual(sum(4), 2.5);
   strictEqual(sum(-4), -2);
   strictEqual(sum(0, "length"), 3, "5 - 1.5, clipped");
+});
+
+Deno.test("combineTokens() weighs what the paid rewards give each token", () => {
+  const list = [
+    reward("process", { weight: 2 }),
+    reward("right"),
+    reward("brief", { when: "right", weight: 4 }),
+  ];
+  const tokens = { process: [1, 0, 2], brief: [0, 1, 0] };
+  deepStrictEqual(combineTokens(list, { process: 3, right: 1, brief: 1 }, tokens), [2, 4, 4]);
+  deepStrictEqual(combineTokens(list, { process: 3, right: 0, brief: 1 }, tokens), [2, 0, 4]);
+  deepStrictEqual(combineTokens(list, { process: null, right: 1, brief: 1 }, tokens), [0, 4, 0]);
+  strictEqual(combineTokens(list, { process: 3, right: 1, brief: 1 }, {}), null);
 });

@@ -52,6 +52,10 @@ const ScoredItem = z.strictObject({
   metrics: z.record(z.string(), z.number()),
   error: z.string().nullable(),
   ms: z.number(),
+  token_scores: z.array(z.number()).optional().describe(
+    "What each token after the prompt earns; `score` is their sum. Absent: the function says only " +
+      "the sum.",
+  ),
   code: z.string().optional().describe("What `identify` says of the code that gave it."),
 });
 export type ScoredItem = z.infer<typeof ScoredItem>;

@@ -97,6 +97,7 @@ class ScoredItem(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    token_scores: NotRequired[list[float]]
     code: NotRequired[str]
 
 

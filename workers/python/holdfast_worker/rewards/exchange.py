@@ -18,7 +18,7 @@ from holdfast_worker.channel import HEADER, ChannelClosed, pack, unpack
 from holdfast_worker.json_value import JsonObject, JsonValue
 from holdfast_worker.wire_types import Message
 
-ANSWER_BYTES_MAX = 1 << 20
+ANSWER_BYTES_MAX = 16 << 20  # Of a group: a number for each token of each sample.
 CHUNK_BYTES = 1 << 16
 
 
@@ -62,6 +62,7 @@ class SampleAnswer(TypedDict):
     score: float | None
     metrics: dict[str, float]
     error: str | None
+    token_scores: NotRequired[list[float]]
 
 
 class CallAnswer(TypedDict):

@@ -74,6 +74,7 @@ class Scored(TypedDict):
     error: str | None
     ms: float
     code: NotRequired[str]
+    token_scores: NotRequired[list[float]]
 
 
 class PoolProcess:
@@ -251,13 +252,24 @@ def _checked_sample(answer: JsonValue) -> SampleAnswer:
     )
     numbers: dict[Any, object] = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
+    tokens = answer.get("token_scores")
+    if tokens is not None and not _are_scores(tokens, outcome):
+        raise BadAnswer("it is no result")
     said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
     if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):
         raise BadAnswer("it is no result")
-    checked = {"score": score if outcome == "ok" else None, "metrics": metrics}
-    return cast("SampleAnswer", {"outcome": outcome, **checked, "error": error})
+    checked = {"score": score if outcome == "ok" else None, "metrics": metrics, "error": error}
+    by_token = {} if tokens is None else {"token_scores": tokens}
+    return cast("SampleAnswer", {"outcome": outcome, **checked, **by_token})
+
+
+def _are_scores(tokens: JsonValue, outcome: JsonValue) -> bool:
+    """Of tokens of a sample that has a score."""
+    if outcome != "ok" or not isinstance(tokens, list):
+        return False
+    return all(isinstance(n, float) and math.isfinite(n) for n in tokens)
 
 
 class _Output:

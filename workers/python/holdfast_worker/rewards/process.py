@@ -94,12 +94,13 @@ def _sent(answer: Answer) -> SampleAnswer:
         case _ if answer.value is None:
             outcome, text = "none", NOTHING_TO_GRADE_BY
         case _:
-            return {
+            sent: SampleAnswer = {
                 "outcome": "ok",
                 "score": answer.value,
                 "metrics": answer.metrics,
                 "error": None,
             }
+            return sent if answer.tokens is None else {**sent, "token_scores": answer.tokens}
     return {"outcome": outcome, "score": None, "metrics": {}, "error": text}
 
 
