@@ -28,6 +28,7 @@ export {
   tableOf,
   withoutRows,
 } from "./row_table.ts";
+export { removeFile } from "./row_cache.ts";
 export { ROW_SHAPES, shapeOf } from "./row_shapes.ts";
 export { isFromSources } from "./row_source.ts";
 export * from "./source_config.ts";

@@ -19,7 +19,7 @@ const EPSILON = 1e-8;
 
 /**
  * The state with more scores, in their order. `memory`: what the earlier ones are multiplied by.
- * Chan et al. 1979, "Updating formulae and a pairwise algorithm", eq. 2.1.
+ * Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm".
  */
 export function withScores(
   before: RunningScores,

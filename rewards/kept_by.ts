@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { RewardConfig } from "./config.ts";
 import { ownSettings } from "./entry_settings.ts";
 
 /** Raise it when `judge` or `remote` read the same answer differently. */
@@ -12,7 +11,9 @@ const LIMITS = ["timeout_ms", "requests_max", "key_env"];
  * (null), or of the settings of a server. Nothing, if equal samples may have different scores or if
  * a score costs less than finding it.
  */
-export function keptBy(config: RewardConfig): { kept?: { code: string | null } } {
+export function keptBy(
+  config: { name: string; deterministic?: boolean },
+): { kept?: { code: string | null } } {
   const { name, deterministic = name !== "remote" } = config;
   if (!deterministic) return {};
   if (name === "python" || name === "math") return { kept: { code: null } };

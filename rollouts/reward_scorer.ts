@@ -172,7 +172,11 @@ export class RewardScorer {
     const found = kept.find(keys);
     const lacks = identity.unit === "group" ? found.includes(null) : null;
     const places = keys.flatMap((_, i) => lacks ?? found[i] === null ? [i] : []);
-    const outcomes = keys.map((_, i) => keptOutcome(f, found[i]!));
+    const outcomes = found.map((known): Outcome =>
+      known !== null && known.score !== null
+        ? { ...known, score: known.score }
+        : { failed: UNGRADED, detail: `${f.name}: there is nothing to grade by` }
+    );
     if (places.length === 0) return outcomes;
     const part = {
       ...group,
@@ -189,20 +193,21 @@ export class RewardScorer {
 
   /** By what a function's results are kept; null: they are not. */
   async #identityOf(
-    { name, kept, source, style, process }: ScoringFunction,
+    { name, kept, source, style, process, timeout_ms }: ScoringFunction,
     options: Caller,
   ): Promise<Identity | null> {
     if (kept === undefined) return null;
     if (kept.code !== null) return { code: kept.code, unit: "sample" };
-    const args = { function: source!, style: style ?? null, process: process! };
-    const key = JSON.stringify(args);
+    const called = { function: source!, style: style ?? null, process: process!, timeout_ms };
+    const key = JSON.stringify(called);
     const known = this.#identities.get(key);
     if (known !== undefined) return known;
     const { pool, caller } = this.#called(name, options);
     const told = { ...caller, key: `${caller.key}/identify` };
-    const { answers: [identity] } = await pool.ask("identify", args, told);
-    this.#identities.set(key, identity);
-    return identity;
+    const args = { ...called, shared: { json: "{}" }, items: [] };
+    const { answers: [{ identity }] } = await pool.ask("score", args, told);
+    this.#identities.set(key, identity!);
+    return identity!;
   }
 
   async #asked(
@@ -277,11 +282,6 @@ type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
 
 /** Learns a result as soon as it is there. `code`: what gave it. */
 type Keep = (place: number, result: KeptScore, code: string | undefined) => void;
-
-function keptOutcome({ name }: ScoringFunction, kept: KeptScore | null): Outcome {
-  if (kept !== null && kept.score !== null) return { ...kept, score: kept.score };
-  return { failed: UNGRADED, detail: `${name}: there is nothing to grade by` };
-}
 
 /** A group, and its trajectories as functions see them. */
 type ForPool = { prompt: string; row: Row; trajectories: Trajectory[]; samples: ScoredSample[] };

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
+import { removeFile } from "../data/mod.ts";
 import type { KeptScore, KeptScores } from "../rollouts/mod.ts";
 
 const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
 const BUSY_MS = 1000;
 const PAGE_BYTES = 4096;
 
@@ -18,8 +20,8 @@ export type KeptLimits = { entries_max: number; bytes_max: number };
 const LIMITS: KeptLimits = { entries_max: 1_000_000, bytes_max: 2 ** 30 };
 
 /**
- * Results of rewards in a file of a home, which all its runs and engines share. It may be removed at
- * any time. A damaged file is made anew, and while it cannot be used nothing is kept. The oldest
+ * Results of rewards in a file of a home, which all its runs and engines share. It may be removed
+ * at any time. A damaged file is made anew, and while it cannot be used nothing is kept. The oldest
  * results make room for new ones.
  */
 export class KeptScoresFile implements KeptScores {
@@ -44,7 +46,12 @@ export class KeptScoresFile implements KeptScores {
   find(keys: readonly string[]): (KeptScore | null)[] {
     const found = this.#using((db) => {
       const read = db.prepare("SELECT value FROM kept WHERE key = ?");
-      return keys.map((key) => valueOf(key, read.get(key) as { value: unknown } | undefined));
+      return keys.map((key) => {
+        const { value } = (read.get(key) ?? {}) as { value?: unknown };
+        const [, digest, json] = /^(\w{16}) (.*)$/s.exec(String(value)) ?? [];
+        if (json === undefined || digest !== digestOf(key, json)) return null;
+        return Value.parse(JSON.parse(json));
+      });
     });
     return found ?? keys.map(() => null);
   }
@@ -52,7 +59,10 @@ export class KeptScoresFile implements KeptScores {
   keep(results: readonly (readonly [key: string, result: KeptScore])[]): void {
     this.#using((db) => {
       const add = db.prepare("INSERT OR IGNORE INTO kept (key, value) VALUES (?, ?)");
-      for (const [key, result] of results) add.run(key, textOf(key, result));
+      for (const [key, result] of results) {
+        const json = JSON.stringify(result);
+        add.run(key, `${digestOf(key, json)} ${json}`);
+      }
       const row = db.prepare("SELECT min(at) AS first, max(at) AS last FROM kept").get();
       const { first, last } = row as { first: number; last: number };
       const surplus = last - first + 1 - this.#limits.entries_max;
@@ -87,6 +97,7 @@ export class KeptScoresFile implements KeptScores {
     const dir = this.#path.slice(0, this.#path.lastIndexOf("/"));
     Deno.mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE });
     this.#db = new DatabaseSync(this.#path);
+    Deno.chmodSync(this.#path, FILE_MODE); // Its other files get the same.
     this.#db.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA page_size = ${PAGE_BYTES}`);
     // Nothing is lost with it, so nothing waits for the disk.
     this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
@@ -110,7 +121,7 @@ export class KeptScoresFile implements KeptScores {
     this.#state = "closed";
     const broken = /malformed|not a database|no such (table|column)|is full|corrupt/i.test(message);
     if (broken && again) {
-      for (const end of ["", "-wal", "-shm"]) remove(this.#path + end);
+      for (const end of ["", "-wal", "-shm"]) removeFile(this.#path + end);
       return;
     }
     this.#state = "unusable";
@@ -118,26 +129,7 @@ export class KeptScoresFile implements KeptScores {
   }
 }
 
-function remove(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-}
-
-/** A result with its hash and its key's: what a torn page has is no result. */
-function textOf(key: string, result: KeptScore): string {
-  const json = JSON.stringify(result);
-  return `${digestOf(key, json)} ${json}`;
-}
-
-function valueOf(key: string, row: { value: unknown } | undefined): KeptScore | null {
-  const [, digest, json] = /^(\w{16}) (.*)$/s.exec(String(row?.value)) ?? [];
-  if (json === undefined || digest !== digestOf(key, json)) return null;
-  return Value.parse(JSON.parse(json));
-}
-
+/** A result is kept with its hash and its key's: what a torn page has is no result. */
 function digestOf(key: string, json: string): string {
   return createHash("sha256").update(`${key} ${json}`).digest("hex").slice(0, 16);
 }

@@ -1,13 +1,7 @@
 /** Scores the recorded samples of a run again, with other rewards. Records nothing. */
 import { withSettings } from "../configs/mod.ts";
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
-import {
-  InvalidInputError,
-  type JournalRow,
-  removeTree,
-  rowValue,
-  type RunHead,
-} from "../engine/mod.ts";
+import { InvalidInputError, removeTree, rowValue, type RunHead } from "../engine/mod.ts";
 import { GeneratedGroup, OWN_NAMES, ScoredGroup } from "../flows/mod.ts";
 import { type RewardConfig, RewardShaping, scoringFunctions } from "../rewards/mod.ts";
 import { type KeptScores, RewardScorer, type SampleScore } from "../rollouts/mod.ts";
@@ -129,7 +123,7 @@ async function recordedGroups(
     const [, in_loop = "", number, stage] = OF_ROUND.exec(row.key) ?? [];
     if (stage === undefined || (loop ?? in_loop) !== in_loop) continue;
     if (round !== undefined && Number(number) !== round) continue;
-    const output = await outputOf(home, row);
+    const { output } = await rowValue(home.artifacts, row) as { output: unknown };
     if (stage === "generate_slab") {
       for (const made of z.array(GeneratedGroup).parse(output)) {
         groups.set(nameOf(made.group), { loop: in_loop, round: Number(number), made });
@@ -141,10 +135,6 @@ async function recordedGroups(
     if (group) group.scored = scored;
   }
   return [...groups.values()];
-}
-
-async function outputOf(home: Home, row: JournalRow): Promise<unknown> {
-  return (await rowValue(home.artifacts, row) as { output: unknown }).output;
 }
 
 /** A group is scored where it lies, whichever key it has. */

@@ -76,22 +76,20 @@ export class RoundTokens {
     const byEnvironment = this.#groups.some(({ token_rewards }) => token_rewards);
     const byFunctions = functions && this.#groups.some(({ token_scores }) => token_scores);
     if (!byEnvironment && !byFunctions) return undefined;
-    const trajectories = await this.#read();
-    const scores = byFunctions ? await this.#tokenScores() : null;
-    return trajectories.map(({ action_mask, token_rewards }, i) => {
-      const earned = ofSampled(action_mask, token_rewards);
-      return scores?.[i] ? added(earned, moved(ofSampled(action_mask, scores[i]))) : earned;
-    });
-  }
-
-  /** What functions gave the tokens of each sequence; null: nothing. [N][T] */
-  async #tokenScores(): Promise<(Float32Array | null)[]> {
-    const rows: (Float32Array | null)[] = [];
+    const scores: (Float32Array | undefined)[] = []; // [N][T]
     for (const { token_scores, group } of this.#groups) {
-      const column = token_scores && decodeColumn(await this.#artifacts.get(token_scores));
-      rows.push(...group.samples.map((_, i) => column?.[i] ?? null));
+      const column = byFunctions && token_scores
+        ? decodeColumn(await this.#artifacts.get(token_scores))
+        : [];
+      scores.push(...group.samples.map((_, i) => column[i]));
     }
-    return rows;
+    return (await this.#read()).map(({ action_mask, token_rewards }, i) => {
+      const earned = ofSampled(action_mask, token_rewards);
+      const own = ofSampled(action_mask, scores[i]);
+      // The sequence's reward, which is there, has their sum already.
+      const sum = own.reduce((total, score) => total + score, 0);
+      return earned.map((reward, t) => reward + own[t]! - (t === own.length - 1 ? sum : 0));
+    });
   }
 
   /**
@@ -147,17 +145,4 @@ function ofSampled(action_mask: Uint8Array, rewards: Float32Array | undefined): 
     else given[given.length - 1]! += reward;
   }
   return given;
-}
-
-/**
- * Numbers of tokens, and less their sum at the last one: the sequence's reward, which is there,
- * has that sum already.
- */
-function moved(scores: number[]): number[] {
-  const sum = scores.reduce((total, score) => total + score, 0);
-  return scores.map((score, t) => t === scores.length - 1 ? score - sum : score);
-}
-
-function added(a: readonly number[], b: readonly number[]): number[] {
-  return a.map((value, t) => value + b[t]!);
 }

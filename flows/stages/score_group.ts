@@ -1,11 +1,5 @@
 import { z } from "zod";
-import {
-  ArtifactRef,
-  encodeColumn,
-  GroupRef,
-  StopReason,
-  type Trajectory,
-} from "../../data/mod.ts";
+import { ArtifactRef, encodeColumn, GroupRef, StopReason } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { RewardConfig, RewardShaping, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
@@ -68,16 +62,6 @@ export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
   return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
 }
 
-/** What functions gave the tokens of some samples, over whole trajectories; null: nothing. */
-function tokenColumn(samples: [Trajectory, number[] | undefined][]): Uint8Array | null {
-  if (samples.every(([, rewards]) => rewards === undefined)) return null;
-  return encodeColumn(samples.map(([{ tokens, action_mask }, rewards = []]) => {
-    const row = new Float32Array(tokens.length);
-    row.set(rewards, Math.max(action_mask.indexOf(1), 0));
-    return row;
-  }));
-}
-
 const Input = z.strictObject({
   item: GeneratedGroup,
   rewards: z.array(RewardConfig).min(1),
@@ -113,7 +97,13 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
     const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
     const names = partNames(functions.map(({ name }) => name), parts);
-    const column = tokenColumn(kept.map((i) => [trajectories[i]!, scores[i]!.token_rewards]));
+    const rows = kept.map((i) => {
+      const { tokens, action_mask } = trajectories[i]!;
+      const row = new Float32Array(tokens.length);
+      row.set(scores[i]!.token_rewards ?? [], Math.max(action_mask.indexOf(1), 0));
+      return row;
+    });
+    const earned = kept.some((i) => scores[i]!.token_rewards);
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
@@ -128,7 +118,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
       ...(trajectories.some(({ token_rewards }) => token_rewards)
         ? { token_rewards: true as const }
         : {}),
-      ...(column && { token_scores: await ctx.artifacts.put(column) }),
+      ...(earned && { token_scores: await ctx.artifacts.put(encodeColumn(rows)) }),
       ...(failure === null
         ? {}
         : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),

@@ -18,8 +18,11 @@ Deno.test("RewardWorkers starts the reward processes alone, and ends them", asyn
   const workers = new RewardWorkers({ run: "a", home, dir: `${home}/own`, blocks, artifacts });
   const called = { function: `${MINE}:digits_in_place`, style: null, process: processOf({}) };
   try {
-    const { outputs: [identity] } = await workers.call("identify", called, options);
-    const { code, unit } = identity as { code: string; unit: string };
+    const none = { ...called, timeout_ms: 10_000, shared: { json: "{}" }, items: [] };
+    const { outputs: [{ identity }] } = await workers.call("score", none, options) as unknown as {
+      outputs: [{ identity: { code: string; unit: string } }];
+    };
+    const { code, unit } = identity;
     deepStrictEqual([code.length, unit], [64, "sample"]);
     const item = { id: "0", completion: "12354", tokens: 5, token_ids: [1], stop: "stop" };
     const columns = { answer: "12345" };
@@ -38,7 +41,7 @@ Deno.test("RewardWorkers has no Python without a trainer", async () => {
   const artifacts = new ArtifactStore(`${home}/artifacts`);
   const none = { run: "a", home, dir: home, blocks: null, artifacts };
   const workers = new RewardWorkers(none);
-  await rejects(workers.call("identify", {}, options), /because its graph has no trainer/);
+  await rejects(workers.call("score", {}, options), /because its graph has no trainer/);
   await workers.stop();
   strictEqual([...Deno.readDirSync(home)].length, 0);
 });

@@ -101,6 +101,11 @@ class ScoredItem(TypedDict):
     code: NotRequired[str]
 
 
+class Identity(TypedDict):
+    code: str
+    unit: Literal["sample", "group"]
+
+
 class TrainerCreateModelAnswer(TypedDict):
     dir: str
     digest: str
@@ -167,13 +172,9 @@ class SamplerGenerateAnswer(TypedDict):
 SamplerProbeAnswer = Probe
 
 
-class RewardIdentifyAnswer(TypedDict):
-    code: str
-    unit: Literal["sample", "group"]
-
-
 class RewardScoreAnswer(TypedDict):
     results: list[ScoredItem]
+    identity: NotRequired[Identity]
 
 
 class RewardScoreByModelAnswer(TypedDict):

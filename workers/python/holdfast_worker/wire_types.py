@@ -381,13 +381,6 @@ class RewardSpec(Whole):
 
 
 @dataclass(frozen=True)
-class RewardIdentify(Whole):
-    function: str
-    style: str | None
-    process: RewardProcess
-
-
-@dataclass(frozen=True)
 class RewardScore(Whole):
     function: str
     style: str | None

@@ -13,13 +13,8 @@ from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire import typed
-from holdfast_worker.wire_answers import (
-    RewardIdentifyAnswer,
-    RewardScoreAnswer,
-    RewardScoreByModelAnswer,
-)
+from holdfast_worker.wire_answers import RewardScoreAnswer, RewardScoreByModelAnswer
 from holdfast_worker.wire_types import (
-    RewardIdentify,
     RewardModelSettings,
     RewardScore,
     RewardScoreByModel,
@@ -38,7 +33,6 @@ class Worker:
         self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, RewardModel] = {}  # By their settings, each read once.
         self.operations = {
-            "identify": typed(RewardIdentify, self.identify),
             "score": typed(RewardScore, self.score),
             "score_by_model": typed(RewardScoreByModel, self.score_by_model),
         }
@@ -46,17 +40,14 @@ class Worker:
     def boot(self) -> Mapping[str, object]:
         return {"device": "cpu", "processes": self._processes}
 
-    def identify(self, args: RewardIdentify, io: OperationIO) -> RewardIdentifyAnswer:
-        """Imports the function: its results can be kept by what this says."""
-        pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
-        loaded = pool.load(telling(io, 1))
-        return {"code": loaded["code"], "unit": loaded["unit"]}
-
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
-        """Calls the function for each item."""
+        """Calls the function for each item. Without items, says what its results can be kept by."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
         pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
+        if not items:
+            loaded = pool.load(telling(io, 1))
+            return {"results": [], "identity": {"code": loaded["code"], "unit": loaded["unit"]}}
         return {
             "results": pool.score(
                 items, timeout_ms=args.timeout_ms, between=telling(io, len(items))
