@@ -85,6 +85,8 @@ export type Algorithm<
   readonly refill?: (config: Settings<Shape>) => Refill | null;
   /** `score`: the model outputs one number per sequence instead of tokens. It is a reward model. */
   readonly head?: "score";
+  /** Whether its credit reads what each token earns; otherwise it reads their sum. */
+  readonly per_token?: true;
   /** What the ratio of its clip covers, if not a single token. */
   readonly ratio?: RatioBounds["ratio"];
   /**
@@ -118,7 +120,15 @@ export function defineAlgorithm<
 export type AnyAlgorithm =
   & Pick<
     Algorithm,
-    "name" | "about" | "config" | "group_min" | "head" | "ratio" | "dropout" | "examples"
+    | "name"
+    | "about"
+    | "config"
+    | "group_min"
+    | "head"
+    | "per_token"
+    | "ratio"
+    | "dropout"
+    | "examples"
   >
   & {
     readonly coef?: Readonly<Record<string, (config: never) => number>>;

@@ -113,6 +113,14 @@ export function masksTruncated(choice: AlgorithmChoice): boolean {
   return "mask_truncated" in choice && choice.mask_truncated;
 }
 
+/**
+ * Whether credit reads what each token earns. A file in Python may; other algorithms read the sum,
+ * exactly.
+ */
+export function readsTokenRewards(choice: AlgorithmChoice): boolean {
+  return inPython(choice) || opened(choice).algorithm.per_token === true;
+}
+
 /** For each sequence, whether the policy's loss leaves it out. [N] -> [N] */
 export function maskedOf(choice: AlgorithmChoice, { stop }: Pick<CreditRound, "stop">): boolean[] {
   const masks = masksTruncated(choice);

@@ -30,6 +30,7 @@ export {
 export { metricName } from "./metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
 export { overridden, parseOverride, setAt } from "./overrides.ts";
+export { parseRewards } from "./parse_rewards.ts";
 export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";

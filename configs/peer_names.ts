@@ -79,6 +79,15 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   reward_funcs: ["reward"],
   reward_fn: ["reward"],
   reward_function: ["reward"],
+  reward_clip_range: ["reward_shaping.clip"],
+  normalize_reward: "give the entry: reward: [{ name: ..., normalise: {} }]",
+  normalize_enable: "give the entry: reward: [{ name: ..., normalise: {} }]",
+  missing_eos_penalty: "set reward_shaping: { truncated: { add: -1 } }",
+  stop_properly_penalty_coef:
+    "set reward_shaping: { truncated: { times: 0.5 } }, or { set: -0.5 } for a negative one",
+  dynamic_filtering_range: "set reward_shaping: { filter: { by: NAME, above: 0, below: 1 } }",
+  dynamic_filtering_reward_range:
+    "set reward_shaping: { filter: { by: NAME, above: 0, below: 1 } }",
   reward_weights: "give each entry its weight: reward: [{ name: ..., weight: 0.5 }]",
   model_name_or_path: ["model.path"],
   model_path: ["model.path"],

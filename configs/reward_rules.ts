@@ -1,10 +1,17 @@
 import { labelOf } from "../rewards/mod.ts";
+import { refillOf } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
+import { sourcesHaveRewards } from "./reward_source_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** Rules between the entries of `reward:`. */
-export const REWARD_RULES = [rewardsDiffer, conditionsHold];
+export const REWARD_RULES = [
+  rewardsDiffer,
+  conditionsHold,
+  sourcesHaveRewards,
+  filterIsRead,
+];
 
 function rewardsDiffer({ reward }: Blocks): Issue[] {
   if (reward === undefined || reward.length === 0) return [];
@@ -60,4 +67,22 @@ function chainFrom(first: string, conditions: ReadonlyMap<string, string | undef
     chain.push(at);
   }
   return chain;
+}
+
+/** A filter needs dynamic sampling, and a reward to read. */
+function filterIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue[] {
+  const filter = reward_shaping?.filter;
+  if (filter === undefined) return [];
+  const path = ["reward_shaping", "filter"];
+  const labels = reward.map(labelOf);
+  const [label = ""] = filter.by.split("/");
+  const unknown = labels.includes(label) ? [] : [{
+    path: [...path, "by"],
+    message: `there is no reward '${label}' in the list${didYouMean(label, labels)}`,
+  }];
+  if (algorithm === undefined || refillOf(algorithm) !== null) return unknown;
+  const message =
+    `${algorithm.name} trains on every group: use an algorithm that replaces groups ` +
+    "without a signal, such as dapo, or remove it";
+  return [...unknown, { path, message }];
 }

@@ -1,6 +1,6 @@
 import type { AlgorithmChoice } from "../algs/mod.ts";
 import type { CurriculumConfig, Optimizer, SourceConfig, TrainingSource } from "../data/mod.ts";
-import type { RewardConfig } from "../rewards/mod.ts";
+import type { RewardConfig, RewardShaping } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/mod.ts";
 import type { SamplerConfig, TrainerConfig, ValueModelConfig } from "../workers/mod.ts";
 import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
@@ -21,6 +21,7 @@ export type Blocks = {
   reference?: ReferenceConfig;
   value_model?: ValueModelConfig;
   reward?: RewardConfig[];
+  reward_shaping?: RewardShaping | null;
   data?: {
     train?: TrainingSource[];
     eval: SourceConfig[];

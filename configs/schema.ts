@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DigitsPreferences, DigitsTask, Optimizer } from "../data/mod.ts";
 import { setting, type SettingFacts } from "../data/mod.ts";
-import { RewardConfig } from "../rewards/mod.ts";
+import { RewardConfig, RewardShaping } from "../rewards/mod.ts";
 import { RolloutsConfig } from "../rollouts/mod.ts";
 import { OnlineAlgorithm, PreferenceAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
 import {
@@ -48,6 +48,9 @@ const rowsPerRound = z.int().positive().describe("Rows to train on in each round
 );
 const reward = z.array(RewardConfig).describe(
   "What scores samples. Short form: `gsm8k` or `my.py:function`.",
+).register(setting, PLAIN);
+const rewardShaping = RewardShaping.nullable().default(null).describe(
+  "What happens to the sum of a sample's rewards in training; null: nothing.",
 ).register(setting, PLAIN);
 const trainer = TrainerConfig.prefault({}).describe(
   "The worker group that holds the weights and trains them.",
@@ -118,6 +121,7 @@ const /** @internal */ onlineConfigSchema = z.strictObject({
     PLAIN,
   ),
   reward: reward.min(1),
+  reward_shaping: rewardShaping,
   trainer,
   ...besidePolicy,
   sampler,
@@ -217,6 +221,7 @@ const /** @internal */ quickstartConfigSchema = z.strictObject({
   )
     .register(setting, PLAIN),
   reward: reward.min(1).prefault([{ name: "exact_match" }]),
+  reward_shaping: rewardShaping,
   trainer: TrainerConfig.omit({ optimizer: true }).prefault({}).describe(
     "The worker group that trains.",
   )

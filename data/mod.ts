@@ -29,9 +29,12 @@ export {
   tableOf,
   withoutRows,
 } from "./row_table.ts";
+export { removeFile } from "./row_cache.ts";
 export { ROW_SHAPES, shapeOf } from "./row_shapes.ts";
+export { isFromSources } from "./row_source.ts";
 export * from "./source_config.ts";
 export * from "./reward_style.ts";
+export * from "./running_scores.ts";
 export { isPattern, sourceFiles } from "./source_files.ts";
 export type { RowNeeds } from "./source_row.ts";
 export { type LoadedRows, loadRows, type ReadOptions, type SourceSummary } from "./sources.ts";

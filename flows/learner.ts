@@ -86,6 +86,8 @@ export type LearnFrom = Learner & {
   reference: Ref<Policy>;
   /** Rewards of all drawn groups, if `scored` has only some of them. */
   metrics?: Ref<Record<string, number>>;
+  /** What is shown of the round's rewards if not what `scored` has: they were normalised. */
+  shown?: Ref<Record<string, number>>;
 };
 
 /** Assigns credit to a round's scored groups and trains every model on them. */
@@ -97,7 +99,7 @@ export function learned(
   const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
   const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } =
     config.trainer;
-  const { scored, policy, critic, coef, metrics } = from;
+  const { scored, policy, critic, coef, metrics, shown } = from;
   const opened = openedOf(g, config, "rewards");
   const tokens = scoredTokens(g, { ...config, opened }, from);
   const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
@@ -112,6 +114,7 @@ export function learned(
     ...(epochs > 1 && { epochs_per_batch: epochs }),
     // Leftover groups are from an older version.
     ...(metrics && { metrics, policy_number: policy.field("number") }),
+    ...(shown && { metrics: shown }),
     ...(values && { values }),
     ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
     ...(coef && { coef }),

@@ -7,6 +7,7 @@ import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import {
+  appliesToRow,
   functionOf,
   isImported,
   RewardConfig,
@@ -57,9 +58,10 @@ export async function checkRewards(
     : await loaded(all, config, options);
   const generated = "task" in config && config.task !== undefined; // All of its rows are alike.
   for (const split of splits) {
-    const checks = (split.own ?? rewards.data).map((reward): Check =>
-      rowCheck(reward, needs.get(reward))
-    );
+    const checks = (split.own ?? rewards.data).map((reward): Check => {
+      const check = rowCheck(reward, needs.get(reward));
+      return (row) => appliesToRow(reward, row) ? check(row) : null;
+    });
     await checkRows(split, options.rows[split.name], { checks, generated });
   }
 }

@@ -289,6 +289,7 @@ function makeGroups(
     home: home.dir,
     blocks,
     artifacts: home.artifacts,
+    kept: home.kept,
     recorded,
     restart,
     python: (kind, own) =>

@@ -7,7 +7,7 @@ import {
   type RowKind,
   systemClock,
 } from "../engine/mod.ts";
-import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
+import { type KeptScores, PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
   type AnyRole,
   type Caller,
@@ -80,6 +80,8 @@ export type WorkerGroupsOptions = {
   owns?: (epoch: number) => Promise<boolean>;
   isRecorded?: WorkersOptions["isRecorded"];
   hosts?: WorkersOptions["hosts"];
+  /** Where results of rewards are kept; absent: nowhere. */
+  kept?: KeptScores;
 };
 
 /** A group that is named before it can be started: the first operation waits for it. */
@@ -214,7 +216,8 @@ export class WorkerGroups {
         this.trainer.publish(policy, publication.dir, caller),
     });
     const [pool] = operators.get(rewardRole)!;
-    this.rewards = new RewardScorer({ pool: pool!, artifacts: options.artifacts });
+    const { artifacts, kept } = options;
+    this.rewards = new RewardScorer({ pool: pool!, artifacts, kept });
   }
 
   /** All trainers. */

@@ -14,6 +14,7 @@ import { logsVerb } from "./logs.ts";
 import { lossShowVerb } from "./loss_show.ts";
 import { lossTryVerb } from "./loss_try.ts";
 import { planVerb } from "./plan.ts";
+import { rescoreVerb } from "./rescore.ts";
 import { resumeVerb } from "./resume.ts";
 import { rewardTestVerb } from "./reward_test.ts";
 import { rolloutsVerb } from "./rollouts.ts";
@@ -43,6 +44,7 @@ export const VERBS: readonly Verb[] = [
   rolloutsVerb,
   checkpointsVerb,
   verifyVerb,
+  rescoreVerb,
   diffVerb,
   whyVerb,
   planVerb,

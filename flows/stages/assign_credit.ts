@@ -7,6 +7,7 @@ import {
   maskedOf,
   masksTruncated,
   OpenedAlgorithm,
+  readsTokenRewards,
   teaches,
 } from "../../algs/mod.ts";
 import { ArtifactRef, type Batch, type Column } from "../../data/mod.ts";
@@ -165,7 +166,7 @@ async function assign(
   ctx: Context,
 ): Promise<Assigned> {
   const round: CreditRound = creditRound(alive);
-  const token_reward = await tokens.rewards();
+  const token_reward = await tokens.rewards({ functions: readsTokenRewards(input.algorithm) });
   const given = await tokens.given({ ...input.tokens, ...input.values }, round);
   const { opened } = input;
   const whole = { ...round, ...(token_reward && { token_reward }), ...given, coef: coefOf(input) };

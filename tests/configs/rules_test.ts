@@ -41,6 +41,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "quickstart_digits.yaml",
   "reuse.yaml",
   "reward_twice.yaml",
+  "reward_sources.yaml",
   "reward_when.yaml",
   "schedule_without_end.yaml",
   "small_group.yaml",

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { AlgorithmChoice } from "../../algs/mod.ts";
-import { Batch } from "../../data/mod.ts";
+import { Batch, decodeColumn, encodeColumn, encodeSlab, Sampling } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
@@ -178,4 +178,38 @@ Deno.test("assign_credit takes no step if all that has an advantage is masked", 
   );
   const half = withCut(scored(0, [1, 0.5, 0]), 0, 2); // What is left has advantage 0.
   deepStrictEqual((await credit([half], {}, MASKING)).batch, null);
+});
+
+Deno.test("what tokens earn is credit of an algorithm by token, and a sum for others", async () => {
+  const sampling = Sampling.parse({});
+  const trajectories = [0, 1].map((sample) => ({
+    sample,
+    tokens: Int32Array.from([1, 2, 3, 4]),
+    action_mask: Uint8Array.from([0, 1, 1, 1]),
+    behaviour_logp: new Float32Array(4),
+    versions: [],
+    stop: "stop" as const,
+    text: "",
+  }));
+  const group = { draw: 0, row_id: "r", prompt_text: "", trajectories };
+  const slab = await artifacts.put(
+    encodeSlab({ slab: "s", version: "v", sampling, groups: [group] }),
+  );
+  const whole = scored(0, [1, 4]);
+  const token_scores = await artifacts.put(
+    encodeColumn([Float32Array.from([0, 1, 0, 0]), Float32Array.from([0, 2, 2, 0])]),
+  );
+  const told = { ...whole, group: { ...whole.group, slab }, token_scores };
+  const assigned = async (told: ScoredGroup, settings: object) => {
+    const { batch } = await credit([told], {}, settings as AlgorithmChoice);
+    const column = batch!.columns.advantage!;
+    if (column.kind === "sequence") return column.values;
+    return decodeColumn(await artifacts.get(column.artifact)).map((row) => [...row]);
+  };
+  const by_token = { name: "reinforce", baseline: "none" };
+  deepStrictEqual(await assigned(told, by_token), [[0, 1, 0, 0], [0, 4, 2, 0]]);
+  const { token_scores: _, ...untold } = told;
+  deepStrictEqual(await assigned(untold, by_token), [[0, 1, 1, 1], [0, 4, 4, 4]]);
+  const summed = { name: "grpo", kl_coef: 0 };
+  deepStrictEqual(await assigned(told, summed), await assigned(untold, summed));
 });

@@ -99,6 +99,13 @@ class ScoredItem(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    token_scores: NotRequired[list[float]]
+    code: NotRequired[str]
+
+
+class Identity(TypedDict):
+    code: str
+    unit: Literal["sample", "group"]
 
 
 class TrainerCreateModelAnswer(TypedDict):
@@ -169,6 +176,7 @@ SamplerProbeAnswer = Probe
 
 class RewardScoreAnswer(TypedDict):
     results: list[ScoredItem]
+    identity: NotRequired[Identity]
 
 
 class RewardScoreByModelAnswer(TypedDict):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
+from holdfast_worker.rewards.code_digest import code_digest
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.rewards.sandbox.started import CannotStart
@@ -95,12 +96,13 @@ def _sent(answer: Answer) -> SampleAnswer:
         case _ if answer.value is None:
             outcome, text = "none", NOTHING_TO_GRADE_BY
         case _:
-            return {
+            sent: SampleAnswer = {
                 "outcome": "ok",
                 "score": answer.value,
                 "metrics": answer.metrics,
                 "error": None,
             }
+            return sent if answer.tokens is None else {**sent, "token_scores": answer.tokens}
     return {"outcome": outcome, "score": None, "metrics": {}, "error": text}
 
 
@@ -143,6 +145,7 @@ class Process:
             target = Target.of(function)
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
+            code = code_digest(self._code.function)
         except CannotStart as why:
             return {"error": str(why), "is_whole": True}
         except (
@@ -156,6 +159,7 @@ class Process:
             "style": style.name,
             "unit": style.unit,
             "why": why,
+            "code": code,
         }
 
     def _call(self, samples: list[FunctionSample]) -> CallAnswer:
