@@ -111,7 +111,7 @@ function finalAnswer(text: string): string | undefined {
 function readAnswer(field: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "number" || typeof value === "boolean") return textOf(value);
   throw new RowProblem(field, `expected text or a number, got ${kind(value)}`);
 }
 
@@ -124,10 +124,17 @@ function rowId(columns: Columns, field: string | undefined): string {
   if (!isId(value)) {
     throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
   }
-  return String(value);
+  return textOf(value);
 }
 
-function isId(value: unknown): boolean {
+/**
+ * As `String`, which V8 remembers for numbers: of millions, its memory would grow by those texts.
+ */
+function textOf(value: string | number | boolean): string {
+  return Number.isSafeInteger(value) ? BigInt(value).toString() : String(value);
+}
+
+function isId(value: unknown): value is string | number {
   return typeof value === "number" || (typeof value === "string" && value !== "");
 }
 
