@@ -27,7 +27,7 @@ export type Dictionary = (places: number[]) => DecodedArray;
 type Levels = { definition: Uint8Array; repetition: Uint8Array };
 type OpenPage = { levels: Levels; values: DataReader };
 
-/** The values of a page of data, slice by slice. */
+/** The values of a page of data, slice by slice; those before must have been used by then. */
 export function* pageSlices(page: Page): Generator<PageSlice> {
   const { header, decoder } = page;
   const data = header.data_page_header ?? header.data_page_header_v2;
@@ -38,6 +38,7 @@ export function* pageSlices(page: Page): Generator<PageSlice> {
     levels.definition.subarray(from, to).reduce((sum, one) => one === defined ? sum : sum + 1, 0);
   const count = data.num_values;
   const next = valuesOf(page, { values, count: count - missing(0, count) });
+  if (values.view.buffer !== page.bytes.buffer) free(page.bytes);
   for (let from = 0; from < count; from += SLICE_VALUES) {
     const to = Math.min(from + SLICE_VALUES, count);
     yield {
@@ -46,6 +47,19 @@ export function* pageSlices(page: Page): Generator<PageSlice> {
       values: next(to - from - missing(from, to)),
     };
   }
+  if (isCopied(decoder)) free(values.view);
+}
+
+/** Whether values do not refer to the bytes that they were decoded from. */
+function isCopied({ type, element }: ColumnDecoder): boolean {
+  const bytes = type === "BYTE_ARRAY" || type === "FIXED_LEN_BYTE_ARRAY";
+  return !bytes || element.converted_type === "UTF8" || element.logical_type?.type === "STRING";
+}
+
+/** Returns memory at once: a buffer that outlived a page waits for a collection of everything. */
+function free({ buffer, byteLength }: ArrayBufferView): void {
+  const whole = buffer.byteLength === byteLength; // Else it belongs to a decompressor.
+  if (whole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 /** Decodes the next `count` values of a page at each call. */
