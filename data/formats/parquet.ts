@@ -25,8 +25,8 @@ const CODECS: Compressors = Object.fromEntries(
 );
 
 /**
- * Apache Parquet: all codecs, nested columns, dates as ISO 8601 texts. One page of each column is in
- * memory at a time.
+ * Apache Parquet: all codecs, nested columns, dates as ISO 8601 texts. One page of each column is
+ * in memory at a time.
  */
 export const parquet: DataFormat = {
   name: "parquet",

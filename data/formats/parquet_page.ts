@@ -29,11 +29,11 @@ type OpenPage = { levels: Levels; values: DataReader };
 
 /** The values of a page of data, slice by slice; those before must have been used by then. */
 export function* pageSlices(page: Page): Generator<PageSlice> {
-  const { header, decoder } = page;
+  const { header, decoder: { type, element, schemaPath } } = page;
   const data = header.data_page_header ?? header.data_page_header_v2;
   if (data === undefined) throw new TypeError(`a page of type ${header.type} is unknown`);
-  const { levels, values } = header.data_page_header ? openedFirst(page) : openedSecond(page);
-  const defined = getMaxDefinitionLevel(decoder.schemaPath);
+  const { levels, values } = opened(page);
+  const defined = getMaxDefinitionLevel(schemaPath);
   const missing = (from: number, to: number) =>
     levels.definition.subarray(from, to).reduce((sum, one) => one === defined ? sum : sum + 1, 0);
   const count = data.num_values;
@@ -47,13 +47,10 @@ export function* pageSlices(page: Page): Generator<PageSlice> {
       values: next(to - from - missing(from, to)),
     };
   }
-  if (isCopied(decoder)) free(values.view);
-}
-
-/** Whether values do not refer to the bytes that they were decoded from. */
-function isCopied({ type, element }: ColumnDecoder): boolean {
+  // Values that are bytes refer to the page, texts and numbers do not.
   const bytes = type === "BYTE_ARRAY" || type === "FIXED_LEN_BYTE_ARRAY";
-  return !bytes || element.converted_type === "UTF8" || element.logical_type?.type === "STRING";
+  const text = element.converted_type === "UTF8" || element.logical_type?.type === "STRING";
+  if (!bytes || text) free(values.view);
 }
 
 /** Returns memory at once: a buffer that outlived a page waits for a collection of everything. */
@@ -67,7 +64,7 @@ function valuesOf(
   page: Page,
   { values, count }: { values: DataReader; count: number },
 ): (count: number) => DecodedArray {
-  const { header, decoder, dictionary } = page;
+  const { header, bytes, decoder, dictionary } = page;
   const { encoding } = (header.data_page_header ?? header.data_page_header_v2)!;
   const { type, element } = decoder;
   if (encoding === "PLAIN" && type !== "BOOLEAN") {
@@ -76,19 +73,16 @@ function valuesOf(
   let taken = 0;
   if (encoding === "PLAIN_DICTIONARY" || encoding === "RLE_DICTIONARY") {
     if (dictionary === null) throw new TypeError("a page's dictionary is missing");
-    const places = placesOf(values, count);
+    const places = new Uint32Array(count);
+    const width = count === 0 ? 0 : values.view.getUint8(values.offset++);
+    const length = values.view.byteLength - values.offset;
+    if (width > 0) readRleBitPackedHybrid(values, width, places, length);
     return (some) => dictionary(Array.from(places.subarray(taken, taken += some)));
   }
-  const all = decodedWhole(page);
-  return (some) => convert(all.slice(taken, taken += some), decoder);
-}
-
-function placesOf(values: DataReader, count: number): Uint32Array {
-  const places = new Uint32Array(count);
-  const width = count === 0 ? 0 : values.view.getUint8(values.offset++);
-  const bytes = values.view.byteLength - values.offset;
-  if (width > 0) readRleBitPackedHybrid(values, width, places, bytes);
-  return places;
+  const { dataPage } = header.data_page_header
+    ? readDataPage(decompressed(page, bytes), header.data_page_header, decoder)
+    : readDataPageV2(bytes, header, decoder);
+  return (some) => convert(dataPage.slice(taken, taken += some), decoder);
 }
 
 /**
@@ -126,29 +120,32 @@ function decodedWhole(page: Page): DecodedArray {
   return dataPage;
 }
 
-/** Of a first version's page, all is compressed, and levels say their length. */
-function openedFirst(page: Page): OpenPage {
+/**
+ * Of a first version's page, all is compressed, and levels say their length. Of a second version's,
+ * only the values are compressed.
+ */
+function opened(page: Page): OpenPage {
   const { header, bytes, decoder: { schemaPath } } = page;
-  const count = header.data_page_header!.num_values;
-  const values = readerOf(decompressed(page, bytes));
-  const repetition = levelsOf(values, { max: getMaxRepetitionLevel(schemaPath), count });
-  const definition = levelsOf(values, { max: getMaxDefinitionLevel(schemaPath), count });
-  return { levels: { repetition, definition }, values };
-}
-
-/** Of a second version's page, only the values are compressed. */
-function openedSecond(page: Page): OpenPage {
-  const { header, bytes, decoder: { schemaPath } } = page;
+  const repeated = getMaxRepetitionLevel(schemaPath);
+  const defined = getMaxDefinitionLevel(schemaPath);
+  if (header.data_page_header) {
+    const count = header.data_page_header.num_values;
+    const values = readerOf(decompressed(page, bytes));
+    const repetition = levelsOf(values, { max: repeated, count });
+    return {
+      levels: { repetition, definition: levelsOf(values, { max: defined, count }) },
+      values,
+    };
+  }
   const { num_values: count, ...second } = header.data_page_header_v2!;
-  const repeated = second.repetition_levels_byte_length;
-  const levels = repeated + second.definition_levels_byte_length;
+  const begin = second.repetition_levels_byte_length;
+  const end = begin + second.definition_levels_byte_length;
   const of = (from: number, to: number, max: number) =>
     levelsOf(readerOf(bytes.subarray(from, to)), { max, count, bytes: to - from });
-  const repetition = of(0, repeated, getMaxRepetitionLevel(schemaPath));
-  const definition = of(repeated, levels, getMaxDefinitionLevel(schemaPath));
-  const packed = bytes.subarray(levels);
+  const levels = { repetition: of(0, begin, repeated), definition: of(begin, end, defined) };
+  const packed = bytes.subarray(end);
   const values = readerOf(second.is_compressed === false ? packed : decompressed(page, packed));
-  return { levels: { repetition, definition }, values };
+  return { levels, values };
 }
 
 function decompressed({ header, bytes, decoder }: Page, part: Uint8Array): Uint8Array {

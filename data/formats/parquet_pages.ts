@@ -4,7 +4,7 @@ import { parquetHeader } from "hyparquet/src/column.js";
 import { DEFAULT_PARSERS } from "hyparquet/src/convert.js";
 import { parquetSchema } from "hyparquet/src/metadata.js";
 import { getMaxRepetitionLevel, getTreePath } from "hyparquet/src/schema.js";
-import type { ColumnDecoder, DecodedArray, SchemaTree } from "hyparquet/src/types.js";
+import type { ColumnDecoder, DecodedArray } from "hyparquet/src/types.js";
 import { type Dictionary, dictionaryOf, type PageSlice, pageSlices } from "./parquet_page.ts";
 
 /** What is read for a page's header at first; most have fewer bytes. */
@@ -22,35 +22,29 @@ export async function* rowsOfGroup(
   source: ParquetSource,
   group: RowGroup,
 ): AsyncGenerator<Record<string, unknown>[]> {
-  const tree = parquetSchema(source.metadata);
-  const columns = tree.children.map((top) => ({ top, leaves: leavesOf(source, group, top) }));
+  const columns = parquetSchema(source.metadata).children.map((top) => {
+    const chunks = group.columns.map(({ meta_data }) => meta_data!)
+      .filter(({ path_in_schema: [name] }) => name === top.element.name);
+    return { top, leaves: chunks.map((chunk) => new ColumnPages(source, chunk)) };
+  });
   const leaves = columns.flatMap((column) => column.leaves);
   const total = Number(group.num_rows);
   for (let read = 0; read < total;) {
     let count = total - read;
     for (const leaf of leaves) count = Math.min(count, await leaf.ready());
     if (count === 0) throw new RangeError(`a column ends at row ${read} of ${total} of its group`);
-    const values = columns.map(({ top, leaves }) => valuesOf(top, leaves, count));
+    const values = columns.map(({ top, leaves }) => {
+      if (top.children.length === 0) return leaves[0]!.take(count);
+      const parts = new Map(leaves.map((leaf) => [leaf.name, leaf.take(count)]));
+      assembleNested(parts, top, DEFAULT_PARSERS);
+      return parts.get(top.element.name)!;
+    });
     yield Array.from(
       { length: count },
       (_, i) => Object.fromEntries(columns.map(({ top }, c) => [top.element.name, values[c]![i]])),
     );
     read += count;
   }
-}
-
-/** The next `count` values of a top-level column. */
-function valuesOf(top: SchemaTree, leaves: ColumnPages[], count: number): DecodedArray {
-  if (top.children.length === 0) return leaves[0]!.take(count);
-  const parts = new Map(leaves.map((leaf) => [leaf.name, leaf.take(count)]));
-  assembleNested(parts, top, DEFAULT_PARSERS);
-  return parts.get(top.element.name)!;
-}
-
-function leavesOf(source: ParquetSource, group: RowGroup, top: SchemaTree): ColumnPages[] {
-  return group.columns
-    .filter(({ meta_data }) => meta_data!.path_in_schema[0] === top.element.name)
-    .map((chunk) => new ColumnPages(source, chunk.meta_data!));
 }
 
 /** The values of one physical column in a row group, slice by slice. */
