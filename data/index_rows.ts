@@ -8,7 +8,7 @@ import { type IndexedFile, type IndexFooter, readEntries, RowIndexWriter } from 
 import { type FoundShape, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
 import type { SourceFile } from "./source_files.ts";
-import { readRow, type RowNeeds } from "./source_row.ts";
+import { readingOf, readRow, type RowNeeds } from "./source_row.ts";
 import { isUnpacked, unpack, unpackedPath } from "./unpacked_file.ts";
 
 /** A file of a source, as it was when it was opened. `number`: of its source. */
@@ -79,7 +79,7 @@ class IndexPass {
     for (const [i, file] of this.#files.entries()) {
       const begins = file.number !== this.#files[i - 1]?.number;
       if (begins) read = 0;
-      describeFile(this.#digest, file, { begins });
+      describeFile(this.#digest, file, { begins, needs: this.#options.needs });
       read += await this.#readFile(file, (file.source.limit ?? Infinity) - read);
     }
     this.#index.flush();
@@ -219,10 +219,10 @@ class IndexPass {
  */
 function describeFile(
   digest: Hash,
-  { source: { path: _, ...reading }, format, sha256 }: ReadFile,
-  { begins }: { begins: boolean },
+  { source, format, sha256 }: ReadFile,
+  { begins, needs }: { begins: boolean; needs: RowNeeds | undefined },
 ): void {
-  digest.update(begins ? JSON.stringify(reading) : "\0");
+  digest.update(begins ? JSON.stringify(readingOf(source, needs)) : "\0");
   if (format.rows !== undefined) digest.update(JSON.stringify([format.name, sha256]));
 }
 

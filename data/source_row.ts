@@ -8,6 +8,17 @@ import type { SourceConfig } from "./source_config.ts";
 /** What every row must have besides a prompt. */
 export type RowNeeds = "completion" | "answer" | "preference";
 
+/**
+ * What of a source determines its rows, as digests and indexes have it. `teach` counts where it is
+ * read, and not if it has the meaning of runs from before it existed.
+ */
+export function readingOf(
+  { path: _, teach, ...reading }: SourceConfig,
+  needs: RowNeeds | undefined,
+): object {
+  return needs === "completion" && teach !== "last" ? { ...reading, teach } : reading;
+}
+
 /** The row of a source's columns. @throws {DataError} If it lacks something. */
 export function readRow(
   columns: Columns,
@@ -19,7 +30,11 @@ export function readRow(
   },
 ): Row {
   try {
-    const row = normalise(columns, source, { preference: needs === "preference", found });
+    const row = normalise(columns, source, {
+      preference: needs === "preference",
+      every_turn: needs === "completion" && source.teach === "all",
+      found,
+    });
     if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
     const field = source.fields[needs] ?? needs;
     const fix = needs === "completion"

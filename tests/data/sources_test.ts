@@ -176,6 +176,29 @@ Deno.test("loadRows() gives JSON lines the digests of older versions", async () 
   );
 });
 
+Deno.test("loadRows() counts `teach` in the digest of supervised rows alone", async () => {
+  const turn = (role: string, content: string) => ({ role, content });
+  const messages = [
+    turn("user", "1"),
+    turn("assistant", "one"),
+    turn("user", "2"),
+    turn("assistant", "two"),
+  ];
+  const path = await file(lines({ id: 1, messages }));
+  const open = async (teach: "all" | "last" | undefined, needs?: "completion") => {
+    const table = await loadRows([{ path, teach }], { needs });
+    return { digest: table.digest, completion: (await table.rows([0]))[0]!.completion };
+  };
+  const [before, last] = [await open(undefined), await open("last", "completion")];
+  deepStrictEqual(last, before);
+  deepStrictEqual(before.completion, "two");
+  const all = await open("all", "completion");
+  deepStrictEqual(all.completion, messages.slice(1));
+  notStrictEqual(all.digest, last.digest);
+  deepStrictEqual(await open(undefined, "completion"), all);
+  deepStrictEqual(await open("all"), before);
+});
+
 const GZIPPED = "rows.jsonl.gz";
 
 Deno.test("loadRows() makes an index once, and again if it is damaged", async () => {
