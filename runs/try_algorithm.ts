@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { z } from "zod";
 import { type AlgorithmChoice, creditOf, expressionsOf, inPython, maskedOf } from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
@@ -11,7 +12,8 @@ import {
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
-import { creditRound, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
+import { creditRound, rewardParts, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
+import { RewardConfig } from "../rewards/mod.ts";
 
 type TryOptions = {
   round: number;
@@ -129,8 +131,15 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
     ...Object.fromEntries(columns),
     ...values,
   }, seen);
+  const rewards = z.object({ reward: z.array(RewardConfig) }).safeParse(JSON.parse(head.config));
+  const parts = rewards.success ? { parts: rewardParts(groups, rewards.data.reward) } : {};
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));
-  return { batch: credit.batch, round: seen, draws, given: { ...given, coef: batch.coef } };
+  return {
+    batch: credit.batch,
+    round: seen,
+    draws,
+    given: { ...given, ...parts, coef: batch.coef },
+  };
 }
 
 /** `round/3/score_group#draw-7`: score_group. */
