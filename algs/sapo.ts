@@ -20,11 +20,14 @@
  * tokens. OpenRLHF and FeynRL do not have it.
  */
 import { z } from "zod";
+import { setting } from "../data/mod.ts";
 import { groupZscore } from "./baselines.ts";
 import { scalar, tokenMean, where } from "./language/mod.ts";
 import { policyLoss } from "./policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
 import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms.ts";
+
+const ADDED = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" } as const;
 
 export const sapo = rewardAlgorithm({
   name: "sapo",
@@ -32,10 +35,10 @@ export const sapo = rewardAlgorithm({
   config: z.strictObject({
     temperature_positive: z.number().positive().default(1).describe(
       "How fast the weight of a token falls away from ratio 1 if its advantage is positive.",
-    ),
+    ).register(setting, ADDED),
     temperature_negative: z.number().positive().default(1.05).describe(
       "The same if its advantage is not positive.",
-    ),
+    ).register(setting, ADDED),
     ...deviationSettings,
     ...termSettings({ aggregation: "sequence_mean" }),
   }).superRefine(checkTerms),

@@ -26,9 +26,8 @@ function wholesOf({ name, spec, operations }: AnyRole): [string, z.ZodObject][] 
 const HEAD =
   `"""What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
-Generated from \`workers/\` by \`deno task schema\`.
-They are whole: no field has a default here. Fields that are missing, unknown or of another type
-are refused.
+Generated from \`workers/\` by \`deno task schema\`. They are whole: no field has a default here.
+Missing, unknown and mistyped fields are refused.
 """
 
 from __future__ import annotations

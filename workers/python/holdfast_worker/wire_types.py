@@ -1,8 +1,7 @@
 """What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
-Generated from `workers/` by `deno task schema`.
-They are whole: no field has a default here. Fields that are missing, unknown or of another type
-are refused.
+Generated from `workers/` by `deno task schema`. They are whole: no field has a default here.
+Missing, unknown and mistyped fields are refused.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ class Schedule(TypedDict):
 
 
 class Optimizer(TypedDict):
+    name: NotRequired[Literal["adamw", "muon", "adafactor"]]
     lr: float
     betas: list[float]
     eps: float
