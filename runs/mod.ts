@@ -32,6 +32,7 @@ export { rowTables } from "./row_tables.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { questionsOf } from "./questions.ts";
+export { mergeAdapter } from "./merge_adapter.ts";
 export { tryAlgorithm } from "./try_algorithm.ts";
 export type { TriedReward } from "./try_python_reward.ts";
 export { type RewardTest, type RewardTestOptions, tryReward } from "./try_reward.ts";

@@ -18,10 +18,6 @@ from holdfast_worker.trainer.engine import (
 )
 from holdfast_worker.wire_types import Optimizer
 
-# torch's own defaults, except for the factor of the learning rate: Moonshot's, with which a
-# learning rate of AdamW serves both parts. Liu et al. 2025, arXiv:2502.16982, section 2.2.
-MUON = {"momentum": 0.95, "nesterov": True, "adjust_lr_fn": "match_rms_adamw"}
-
 
 def optimizer_of(
     model: Any, optimizer: Optimizer, *, fused: bool, master: Callable[[Any], Any]
@@ -70,6 +66,8 @@ def _by_rule(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
 class Muon(torch.optim.Optimizer):
     """
     One optimizer with one state, each of whose groups is stepped by its `rule`: `muon` or `adamw`.
+    Muon's settings are torch's own, except for the factor of the learning rate: Moonshot's, with
+    which a learning rate of AdamW serves both parts. Liu et al. 2025, arXiv:2502.16982, section 2.2.
     """
 
     def __init__(self, groups: list[ParameterGroup], optimizer: Optimizer, *, fused: bool) -> None:
@@ -80,7 +78,7 @@ class Muon(torch.optim.Optimizer):
             if not own:
                 continue
             part = (
-                torch.optim.Muon(own, lr=optimizer["lr"], **MUON)
+                torch.optim.Muon(own, lr=optimizer["lr"], adjust_lr_fn="match_rms_adamw")
                 if rule == "muon"
                 else torch.optim.AdamW(own, **adamw_settings(optimizer), fused=fused or None)
             )
@@ -90,9 +88,10 @@ class Muon(torch.optim.Optimizer):
                 group.update({key: value for key, value in of.items() if key != "params"})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         for rule, part in self.parts.items():
             # Loading a state replaces groups and state.
             part.param_groups = [group for group in self.param_groups if group["rule"] == rule]
             part.state = self.state
             part.step()
+        return None
