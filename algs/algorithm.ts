@@ -15,8 +15,17 @@ export type CreditRound = {
   token_reward?: number[][]; // [N][T], from an environment, added to `reward`
 };
 
+/** One reward of a round, apart from the others. */
+export type RewardPart = {
+  name: string;
+  weight: number;
+  /** [N] Unweighted; null: it does not apply to the sample. */
+  paid: (number | null)[];
+};
+
 /** What credit may need; it is computed before credit is assigned. */
 export type CreditNeeds = {
+  parts: RewardPart[]; // each reward by itself; `reward` is the sum of weight times paid
   old_logp: number[][]; // [N][T]
   ref_logp: number[][]; // [N][T]
   values: number[][]; // [N][T] V before the token

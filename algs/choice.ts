@@ -143,6 +143,12 @@ export function headOf(choice: AlgorithmChoice): "score" | null {
   return opened(choice).algorithm.head ?? null;
 }
 
+/** Whether its credit reads each reward by itself. */
+export function readsParts(choice: AlgorithmChoice): boolean {
+  const { algorithm, config } = opened(choice);
+  return creditNeeds(algorithm, config).includes("parts");
+}
+
 /** Whether it also trains a value model. */
 export function hasValueModel(choice: AlgorithmChoice): boolean {
   return opened(choice).algorithm.value_loss !== undefined;

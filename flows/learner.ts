@@ -2,7 +2,7 @@
  * What the rounds of an algorithm learn besides the policy, and how one round passes it to the
  * next.
  */
-import { firstCoef, hasValueModel, inPython, needsOf, refillOf } from "../algs/mod.ts";
+import { firstCoef, hasValueModel, inPython, needsOf, readsParts, refillOf } from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
@@ -21,6 +21,7 @@ export type LearnerConfig =
     OnlineConfig,
     "algorithm" | "trainer" | "value_model" | "reference" | "rollouts" | "sampler"
   >
+  & Partial<Pick<OnlineConfig, "reward">>
   & {
     /** If it is already open. */
     opened?: Opened;
@@ -90,7 +91,10 @@ export type LearnFrom = Learner & {
   shown?: Ref<Record<string, number>>;
 };
 
-/** Assigns credit to a round's scored groups and trains every model on them. */
+/**
+ * Assigns credit to a round's scored groups and trains every model on them.
+ * @throws {RangeError} If the algorithm reads each reward, and a custom graph does not pass them.
+ */
 export function learned(
   g: GraphBuilder,
   config: LearnerConfig,
@@ -104,6 +108,13 @@ export function learned(
   const tokens = scoredTokens(g, { ...config, opened }, from);
   const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
   const { warmup_rounds: rounds } = config.value_model;
+  const rewards = readsParts(algorithm) ? config.reward : null; // null: only their sum is read
+  if (rewards === undefined) {
+    throw new RangeError(
+      `Cannot train with '${algorithm.name}' because it reads each reward by itself, and the ` +
+        "configuration has no `reward`. Fix: pass the whole configuration to `learned`",
+    );
+  }
   const credit = g.stage(assignCredit, {
     scored,
     tokens,
@@ -112,6 +123,7 @@ export function learned(
     updates_per_batch,
     failed_fraction_max,
     ...(epochs > 1 && { epochs_per_batch: epochs }),
+    ...(rewards && { rewards }),
     // Leftover groups are from an older version.
     ...(metrics && { metrics, policy_number: policy.field("number") }),
     ...(shown && { metrics: shown }),

@@ -62,4 +62,5 @@ export * from "./table.ts";
 export type { BoundedRows } from "./stages/bound_rows.ts";
 export { OWN_NAMES } from "./own_files.ts";
 export { creditRound, RoundTokens } from "./stages/credit_round.ts";
+export { rewardParts } from "./stages/reward_parts.ts";
 export { unlessMissing } from "./unless_missing.ts";

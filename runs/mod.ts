@@ -35,6 +35,7 @@ export type { Rescored, Spread } from "./rescored.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { questionsOf } from "./questions.ts";
+export { mergeAdapter } from "./merge_adapter.ts";
 export { trackRun } from "./track_run.ts";
 export { tryAlgorithm } from "./try_algorithm.ts";
 export type { TriedReward } from "./try_python_reward.ts";

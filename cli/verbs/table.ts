@@ -1,4 +1,5 @@
 import type { Verb } from "../verb.ts";
+import { adapterMergeVerb } from "./adapter_merge.ts";
 import { cancelVerb } from "./cancel.ts";
 import { checkpointsVerb } from "./checkpoints.ts";
 import { configSchemaVerb } from "./config_schema.ts";
@@ -53,6 +54,7 @@ export const VERBS: readonly Verb[] = [
   lossShowVerb,
   lossTryVerb,
   dataPreviewVerb,
+  adapterMergeVerb,
   doctorVerb,
   configSchemaVerb,
   configShowVerb,
@@ -63,5 +65,6 @@ export const GROUPS: Readonly<Record<string, string>> = {
   reward: "test rewards",
   loss: "inspect losses",
   data: "inspect data",
+  adapter: "work with adapters",
   config: "inspect configurations",
 };

@@ -5,6 +5,7 @@ import { Batch, decodeColumn, encodeColumn, encodeSlab, Sampling } from "../../d
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
+import { RewardConfig } from "../../rewards/mod.ts";
 import { scratch } from "./fixtures.ts";
 
 const artifacts = new ArtifactStore(await scratch());
@@ -26,7 +27,11 @@ function scored(draw: number, rewards: number[], failed: string | null = null): 
 
 async function credit(
   groups: ScoredGroup[],
-  options: { failed_fraction_max?: number; updates_per_batch?: number } = {},
+  options: {
+    failed_fraction_max?: number;
+    updates_per_batch?: number;
+    rewards?: RewardConfig[];
+  } = {},
   settings: AlgorithmChoice = { name: "grpo", kl_coef: 0 } as AlgorithmChoice,
 ) {
   const input = {
@@ -212,4 +217,21 @@ Deno.test("what tokens earn is credit of an algorithm by token, and a sum for ot
   deepStrictEqual(await assigned(untold, by_token), [[0, 1, 1, 1], [0, 4, 4, 4]]);
   const summed = { name: "grpo", kl_coef: 0 };
   deepStrictEqual(await assigned(told, summed), await assigned(untold, summed));
+});
+
+Deno.test("assign_credit gives GDPO each reward by itself", async () => {
+  const parts = { exact_match: [1, 0], length: [0, 1] };
+  const groups = [
+    { ...scored(0, [1, 1]), parts },
+    { ...scored(1, [1, 0]), parts: { exact_match: [1, 0], length: [1, 1] } },
+  ];
+  const rewards = [{ name: "exact_match", weight: 3 }, { name: "length", max: 10 }]
+    .map((reward) => RewardConfig.parse(reward));
+  const gdpo = { name: "gdpo", std_epsilon: 0 } as AlgorithmChoice;
+  const { batch } = await credit(groups, { rewards }, gdpo);
+  const { values } = batch!.columns.advantage as { values: number[] };
+  // Sums 3√½ − √½ and 3√½, of both signs.
+  const deviation = Math.sqrt((2 * 2 + 2 * 4.5) / 3);
+  const expected = [Math.SQRT2, -Math.SQRT2, 3 * Math.SQRT1_2, -3 * Math.SQRT1_2];
+  values.forEach((value, i) => ok(Math.abs(value - expected[i]! / deviation) < 1e-12, `${values}`));
 });

@@ -47,6 +47,7 @@ class Schedule(TypedDict):
 
 
 class Optimizer(TypedDict):
+    name: NotRequired[Literal["adamw", "muon", "adafactor"]]
     lr: float
     betas: list[float]
     eps: float

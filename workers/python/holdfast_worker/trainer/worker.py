@@ -21,6 +21,7 @@ from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import checkpoint, numerics
 from holdfast_worker.trainer.adapter import adapted_source
 from holdfast_worker.trainer.create_model import create_model
+from holdfast_worker.trainer.engine import check_same
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.schedule import check_schedule, factor
@@ -251,6 +252,7 @@ class Worker:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
             record = checkpoint.read_record(Path(saved["dir"]), self.numerics)
+            check_same(record["optimizer"], args.optimizer)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
             state = Path(saved["dir"]) / "state"
@@ -319,6 +321,7 @@ class Worker:
         if optimizer == self.optimizer:
             return
         check_schedule(optimizer["schedule"])
+        check_same(self.optimizer, optimizer)
         self.engine.change(optimizer)
         self.optimizer = optimizer
 
