@@ -1,5 +1,5 @@
 import { labelOf } from "../rewards/mod.ts";
-import { refillOf } from "../algs/mod.ts";
+import { readsParts, refillOf } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import { sourcesHaveRewards } from "./reward_source_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
@@ -11,6 +11,7 @@ export const REWARD_RULES = [
   conditionsHold,
   sourcesHaveRewards,
   filterIsRead,
+  sumIsRead,
 ];
 
 function rewardsDiffer({ reward }: Blocks): Issue[] {
@@ -85,4 +86,19 @@ function filterIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue
     `${algorithm.name} trains on every group: use an algorithm that replaces groups ` +
     "without a signal, such as dapo, or remove it";
   return [...unknown, { path, message }];
+}
+
+/** An algorithm that reads each reward by itself has no use for what changes their sum. */
+function sumIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue[] {
+  if (algorithm === undefined || !readsParts(algorithm)) return [];
+  const message = `${algorithm.name} reads each reward by itself, before it is changed: remove ` +
+    "it, or use an algorithm that reads the sum, such as grpo";
+  const entries = reward.flatMap((entry, i) =>
+    (["clip", "normalise"] as const).filter((name) => entry[name] !== undefined)
+      .map((name) => ({ path: ["reward", i, name], message }))
+  );
+  const shaping = (["truncated", "token_cost", "clip"] as const)
+    .filter((name) => reward_shaping?.[name] !== undefined)
+    .map((name) => ({ path: ["reward_shaping", name], message }));
+  return [...entries, ...shaping];
 }

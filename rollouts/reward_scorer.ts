@@ -195,12 +195,12 @@ export class RewardScorer {
 
   /** By what a function's results are kept; null: they are not. */
   async #identityOf(
-    { name, kept, source, style, process, timeout_ms }: ScoringFunction,
+    { name, kept, source, style, settings, process, timeout_ms }: ScoringFunction,
     options: Caller,
   ): Promise<Identity | null> {
     if (kept === undefined) return null;
     if (kept.code !== null) return { code: kept.code, unit: "sample" };
-    const called = { function: source!, style: style ?? null, process: process!, timeout_ms };
+    const called = calledWith({ source, style, settings, process, timeout_ms });
     const key = JSON.stringify(called);
     const known = this.#identities.get(key);
     if (known !== undefined) return known;
@@ -269,11 +269,7 @@ export class RewardScorer {
       );
     }
     const args = {
-      function: source,
-      style: style ?? null,
-      settings: settings === undefined ? null : JSON.stringify(settings),
-      process,
-      timeout_ms,
+      ...calledWith({ source, style, settings, process, timeout_ms }),
       shared: await sharing("score", forFunction(group)),
       items: itemsOf(group),
     };
@@ -282,6 +278,22 @@ export class RewardScorer {
 }
 
 type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
+
+/** How the pool is asked for a function. */
+function calledWith(
+  { source, style, settings, process, timeout_ms }: Pick<
+    ScoringFunction,
+    "source" | "style" | "settings" | "process" | "timeout_ms"
+  >,
+) {
+  return {
+    function: source!,
+    style: style ?? null,
+    settings: settings === undefined ? null : JSON.stringify(settings),
+    process: process!,
+    timeout_ms,
+  };
+}
 
 /** Learns a result as soon as it is there. `code`: what gave it. */
 type Keep = (place: number, result: KeptScore, code: string | undefined) => void;
