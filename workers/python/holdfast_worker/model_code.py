@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
@@ -25,13 +25,16 @@ class Asked(TypedDict):
 
 def code_of(directory: Path) -> list[str]:
     """Where a model's configurations say that its classes are: `modeling_x.XForCausalLM`."""
-    found: list[str] = []
+    found: set[str] = set()
     for file in CONFIGURATIONS:
-        path = directory / file
-        named = json.loads(path.read_text()).get("auto_map") if path.is_file() else None
-        for entry in (named or {}).values():
-            found += [one for one in (entry if isinstance(entry, list) else [entry]) if one]
-    return sorted(set(found))
+        for entry in _auto_map(directory / file).values():
+            listed: list[Any] = entry if isinstance(entry, list) else [entry]
+            found.update(str(one) for one in listed if one)
+    return sorted(found)
+
+
+def _auto_map(file: Path) -> dict[str, Any]:
+    return (json.loads(file.read_text()).get("auto_map") or {}) if file.is_file() else {}
 
 
 def why_not(asked: Asked) -> str | None:
@@ -61,27 +64,27 @@ def _file(reference: str) -> str:
 
 
 def _needs_code(directory: Path) -> bool:
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    import transformers
 
+    auto: Any = transformers  # Its types are partly unknown.
     options = {"trust_remote_code": False, "local_files_only": True}
     try:
-        config = AutoConfig.from_pretrained(directory, **options)
-        AutoTokenizer.from_pretrained(directory, **options)
+        config = auto.AutoConfig.from_pretrained(directory, **options)
+        auto.AutoTokenizer.from_pretrained(directory, **options)
     except ValueError as error:
         # Something else that is wrong is said by opening the model.
         return "trust_remote_code" in str(error)
     except Exception:
         return False
-    model = json.loads((directory / "config.json").read_text()).get("auto_map", {})
-    return (
-        AutoModelForCausalLM.__name__ in model
-        and type(config) not in AutoModelForCausalLM._model_mapping
-    )
+    model = "AutoModelForCausalLM"
+    is_native = type(config) in getattr(auto, model)._model_mapping
+    return model in _auto_map(directory / "config.json") and not is_native
 
 
 def _unusable(name: str, directory: Path, named: list[str]) -> Iterator[str]:
-    from transformers.dynamic_module_utils import get_cached_module_file
+    from transformers import dynamic_module_utils
 
+    modules: Any = dynamic_module_utils
     for reference in named:
         if "--" in reference:
             repository = reference.split("--", 1)[0]
@@ -93,7 +96,7 @@ def _unusable(name: str, directory: Path, named: list[str]) -> Iterator[str]:
             )
             continue
         try:
-            get_cached_module_file(str(directory), _file(reference), local_files_only=True)
+            modules.get_cached_module_file(str(directory), _file(reference), local_files_only=True)
         except Exception as error:
             text = " ".join(str(error).split())
             yield (

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from holdfast_worker.model_hub import failure
 from holdfast_worker.model_hub.cache import cache_directory, snapshot_of, storage_of
@@ -45,7 +46,8 @@ def complete(name: HubName, files: list[HubFile], say: Say) -> None:
     saying.start()
     try:
         with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(lambda file: _fetch(name, file), before))
+            for one in [pool.submit(_fetch, name, file) for file in before]:
+                one.result()
         _fetch(name, last)
     except Unreachable as error:
         raise failure.no_network(name, str(error)) from error
@@ -94,8 +96,9 @@ def _remove_abandoned(name: HubName, missing: list[HubFile]) -> None:
     Parts that a killed fetch left: the client gives each part a new name and never reads an old
     one. The lock shows that no other process is writing it.
     """
-    from filelock import FileLock
+    import filelock
 
+    library: Any = filelock  # Its types are partly unknown.
     locks = cache_directory() / ".locks" / storage_of(name.model).name
     for file in missing:
         parts = list(_blob(name, file).parent.glob(f"{file['etag']}*.incomplete"))
@@ -103,7 +106,7 @@ def _remove_abandoned(name: HubName, missing: list[HubFile]) -> None:
             continue
         locks.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(locks / f"{file['etag']}.lock", timeout=0.1, mode=0o664):
+            with library.FileLock(locks / f"{file['etag']}.lock", timeout=0.1, mode=0o664):
                 for part in parts:
                     part.unlink(missing_ok=True)
         except TimeoutError:

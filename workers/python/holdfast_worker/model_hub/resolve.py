@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,17 @@ def resolve(name: HubName, *, code: bool) -> tuple[HubName, list[HubFile]]:
     The name with its commit, and the files at that commit: as the hub lists them, or without the
     hub, as the cache has them.
     """
-    try:
-        info = _ask(name, lambda api: api.model_info(
+
+    def asked(client: Any) -> Any:
+        return client.HfApi().model_info(
             name.model,
             revision=name.commit or name.revision,
             files_metadata=True,
             timeout=TIMEOUT_S,
-        ))  # fmt: skip
+        )
+
+    try:
+        info = _ask(name, asked)
     except Unreachable as error:
         return _from_cache(name, code=code, why=str(error))
     known = HubName(name.model, name.revision, info.sha)
@@ -65,8 +70,9 @@ def _listed(sibling: Any) -> HubFile:
 
 
 def _shards(name: HubName, listed: dict[str, HubFile]) -> list[str]:
-    index = json.loads(Path(download_one(name, INDEX_NAME)).read_text())
-    shards = sorted(set(index["weight_map"].values()))
+    index: dict[str, Any] = json.loads(Path(download_one(name, INDEX_NAME)).read_text())
+    placed: dict[str, str] = index["weight_map"]
+    shards = sorted(set(placed.values()))
     missing = [shard for shard in shards if shard not in listed]
     if missing:
         raise failure.FetchFailure(
@@ -79,28 +85,30 @@ def _shards(name: HubName, listed: dict[str, HubFile]) -> list[str]:
 
 def download_one(name: HubName, path: str, *, again: bool = False) -> str:
     """Fetches one file into the cache, whole or not at all. Its path there."""
-    from huggingface_hub import hf_hub_download
 
-    return _ask(
-        name,
-        lambda _: hf_hub_download(name.model, path, revision=name.commit, force_download=again),
-    )
+    def asked(client: Any) -> Any:
+        return client.hf_hub_download(name.model, path, revision=name.commit, force_download=again)
+
+    return _ask(name, asked)
 
 
 def _check_access(name: HubName) -> None:
     """A gated model is listed for everybody, so one of its files is asked for."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    url = hf_hub_url(name.model, CONFIG_NAME, revision=name.commit)
-    _ask(name, lambda _: get_hf_file_metadata(url, timeout=TIMEOUT_S))
+    def asked(client: Any) -> Any:
+        url = client.hf_hub_url(name.model, CONFIG_NAME, revision=name.commit)
+        return client.get_hf_file_metadata(url, timeout=TIMEOUT_S)
+
+    _ask(name, asked)
 
 
-def _ask(name: HubName, question: Any) -> Any:
+def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
     """Asks the hub. What it says about the model is a `FetchFailure`."""
-    from huggingface_hub import HfApi, errors
+    import huggingface_hub
+    from huggingface_hub import errors
 
     try:
-        return question(HfApi())
+        return question(huggingface_hub)
     except errors.GatedRepoError as error:
         raise failure.no_access(name, _status(error) or 403) from error
     except errors.RevisionNotFoundError as error:
