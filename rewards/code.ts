@@ -38,8 +38,8 @@ export const CodeConfig = z.strictObject({
       "process: CPython in separate Linux namespaces.",
   ).register(setting, graderSetting),
   without_namespaces: z.enum(["refuse", "accept"]).default("refuse").describe(
-    "With `process`, where the kernel allows no namespaces. accept: programs have limits, but can " +
-      "read files and use the network.",
+    "With `process`, where the kernel allows no namespaces. accept: programs have limits, but " +
+      "can read files and use the network.",
   ).register(setting, { ...graderSetting, resume: "stages" }),
   credit: z.enum(["fraction", "all"]).default("fraction").describe(
     "fraction: the score is the share of right cases. all: 1 if every case is right, else 0.",

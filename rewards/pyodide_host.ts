@@ -18,8 +18,8 @@ type Python = {
 
 /** Modules that are in memory from the start: those that our side needs, and common ones. */
 const IMPORTED = "ast, asyncio, base64, bisect, builtins, collections, copy, decimal, fractions, " +
-  "functools, heapq, importlib, inspect, io, itertools, json, math, operator, random, re, string, " +
-  "struct, sys, traceback, types, typing, unittest";
+  "functools, heapq, importlib, inspect, io, itertools, json, math, operator, random, re, " +
+  "string, struct, sys, traceback, types, typing, unittest";
 
 const SIDES = "holdfast_worker.rewards.sandbox.sides";
 /** Our modules, by name. */

@@ -1,4 +1,4 @@
-"""CPython in a sandbox; the battery of hostile programs is in test_rewards_graders_code_battery.py."""
+"""CPython in a sandbox. test_rewards_graders_code_battery.py has hostile programs."""
 
 from __future__ import annotations
 

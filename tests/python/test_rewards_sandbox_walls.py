@@ -16,8 +16,8 @@ limits = [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]
 writable = [place for place in ("/", "/usr", "/work", "/tmp", sys.prefix)
             if os.access(place, os.W_OK)]
 print(json.dumps([os.getcwd(), os.listdir(), socket.gethostname(), limits, writable,
-    dict(os.environ).keys() >= {"PYTHONHASHSEED"}, os.path.exists("/proc"), len(socket.if_nameindex()),
-    os.getpid()]))
+    dict(os.environ).keys() >= {"PYTHONHASHSEED"}, os.path.exists("/proc"),
+    len(socket.if_nameindex()), os.getpid()]))
 """
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class RewardCode:
     """`function`: path.py:function, or package.module:function. `style`: how it is called; None: as
     its signature says. `settings`: JSON, from which it makes the function to call. `env`: names
-    that its processes inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
-    the processes that a call has at one time. None: no limit.
+    that its processes inherit beside the usual ones. Sizes are per process, `cpu_s` per call;
+    `processes_max` limits the processes that a call has at one time. None: no limit.
     """
 
     function: str

@@ -287,7 +287,7 @@ def _change(given: Any, after: Any) -> None:
     if type(given) is not type(after) or type(given) not in (list, dict, set):
         raise BadMessage("no change")
     given.clear()
-    grow = "extend" if type(given) is list else "update"
+    grow = "extend" if hasattr(after, "extend") else "update"
     getattr(given, grow)(after)
 
 

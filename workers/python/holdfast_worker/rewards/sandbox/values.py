@@ -74,7 +74,7 @@ def encode(value: Any, put: Callable[[Any], dict[str, Encoded]], depth: int = 0)
         if issubclass(kind, plain):
             return {name: [inner(one) for one in cast("Any", plain).__iter__(value)]}
     if issubclass(kind, dict):
-        pairs: Any = dict.items(value)
+        pairs = cast("Any", dict).items(value)
         return {"dict": [[inner(key), inner(one)] for key, one in pairs]}
     if issubclass(kind, (bytes, bytearray)):
         return {"bytes": base64.b64encode(bytes(memoryview(value))).decode()}
