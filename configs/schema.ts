@@ -20,7 +20,7 @@ import {
   TrainingEvaluation,
 } from "./blocks.ts";
 import { StopConfig } from "./evaluation_set_config.ts";
-import { TrackConfig } from "./track_config.ts";
+import { TrackConfig, TRACKED } from "./track_config.ts";
 import { SamplerConfig, TrainerConfig, ValueModelConfig, WorkersConfig } from "../workers/mod.ts";
 
 /** Of a setting that no rule is about. */
@@ -94,7 +94,7 @@ const everyFlow = {
   recovery: RecoveryConfig.prefault({}).describe("What may change when something fails."),
   track: TrackConfig.optional().describe(
     "Trackers that receive the run's metrics. Short form: `tensorboard`.",
-  ),
+  ).register(setting, TRACKED),
 };
 
 const EVALUATE = "Evaluation before, between and after the rounds; null: none.";
