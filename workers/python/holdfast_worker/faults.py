@@ -47,7 +47,7 @@ class Fault:
 
 def parse_faults(text: str) -> list[Fault]:
     """Every fault of the list. Raises ValueError with the grammar if one cannot be read."""
-    faults = []
+    faults: list[Fault] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         match = FAULT.fullmatch(part)
         known = (

@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 
 @contextmanager
-def telling_line(file: str, doing: str) -> Iterator[None]:
+def telling_line(file: str, doing: str) -> Generator[None]:
     """
     Errors of the user's code become an AlgorithmError that names the last line of the file that
     they passed through.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -299,7 +299,7 @@ class DeepSpeedEngine:
         return found
 
     @contextmanager
-    def _checkpoint_event(self) -> Iterator[None]:
+    def _checkpoint_event(self) -> Generator[None]:
         """Without it: `Cannot partition a param in flight`."""
         self.model.optimizer.checkpoint_event_prologue()
         yield

@@ -117,7 +117,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _installed(names: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name in names:
         try:
             found[name] = metadata.version(name)

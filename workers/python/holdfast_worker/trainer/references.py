@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class References:
     @contextmanager
     def borrowed(
         self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None
-    ) -> Iterator[Any]:
+    ) -> Generator[Any]:
         """
         The reference on the device; with `offload` it goes back to the CPU afterwards, which
         changes no bit. Without a path, or at the path of an adapter's base, it is the model itself
@@ -83,7 +83,7 @@ class References:
         return base is not None and model_directory(path).resolve() == Path(base)
 
     @contextmanager
-    def _without_adapter(self) -> Iterator[Any]:
+    def _without_adapter(self) -> Generator[Any]:
         if not hasattr(self.engine.module, "disable_adapter"):
             raise BadDataError(
                 "Cannot score ref_logp "
