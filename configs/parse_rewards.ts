@@ -13,7 +13,7 @@ const NAMES = [...Object.keys(REWARDS), "math", "reward_model"];
 /**
  * Rewards as `reward:` of a configuration takes them, written on a command line: a name,
  * `path.py:function`, an entry in braces, or a list. Paths start at `dir`.
- * @throws {InvalidInputError} If it is none of these.
+ * @throws {InvalidInputError} If it is not one of these.
  */
 export function parseRewards(text: string, dir: string): RewardConfig[] {
   const { value } = writeOut({ reward: yamlOf(text) });

@@ -1,5 +1,5 @@
 /**
- * Whether a row comes from one of these sources: its id begins with the source's name (`math/12`).
+ * Whether a row comes from one of these sources: its id starts with the source's name (`math/12`).
  * Absent: from any.
  */
 export function isFromSources(row_id: string, sources: readonly string[] | undefined): boolean {

@@ -6,7 +6,7 @@ const FACTS: SettingFacts = { numerics: false, fork: "free", resume: "refused", 
 
 const Truncated = z.strictObject({
   add: z.number().optional().describe("Added to its reward.").register(setting, FACTS),
-  set: z.number().optional().describe("Takes the place of its reward.").register(setting, FACTS),
+  set: z.number().optional().describe("Replaces its reward.").register(setting, FACTS),
   times: z.number().optional().describe("Multiplies its reward.").register(setting, FACTS),
 }).refine(
   (amounts) => Object.values(amounts).filter((amount) => amount !== undefined).length === 1,

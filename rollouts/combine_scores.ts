@@ -1,7 +1,10 @@
 /** How the scores of a sample's rewards become its reward. */
 import type { StopReason } from "../data/mod.ts";
 
-/** How one reward's score enters the sum. */
+/**
+ * How one reward's score enters the sum.
+ * @internal
+ */
 export interface Combined {
   /** The reward, as metrics name it. */
   readonly name: string;
@@ -15,7 +18,10 @@ export interface Combined {
   readonly clip?: readonly [number, number];
 }
 
-/** What happens to the sum in training: a cut, then the cost of tokens, then limits. */
+/**
+ * What happens to the sum in training: a cut, then the cost of tokens, then limits.
+ * @internal
+ */
 export interface Shaping {
   /** What a completion gets that the token limit cut, by one of these; absent: its reward. */
   readonly truncated?: { add?: number; set?: number; times?: number };
