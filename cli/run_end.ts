@@ -1,6 +1,7 @@
 /** How a run ended, in its last lines. */
 import { existsSync } from "node:fs";
 import type { Outcome, RunHead } from "../engine/mod.ts";
+import { PreparedData } from "../flows/mod.ts";
 import { type Home, runView } from "../runs/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
@@ -33,9 +34,9 @@ export async function reportEnd(
     case "done":
       await warnIfUntrained(home, head, note);
       note(
-        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${
-          command(home, `show ${head.id}`)
-        }`,
+        `run ${head.id} is done.${modelIn(home.runDir(head.id))}${
+          dataIn(outcome.output)
+        } Look at it with: ${command(home, `show ${head.id}`)}`,
       );
       return EXIT.done;
     case "failed":
@@ -58,4 +59,10 @@ export async function reportEnd(
 function modelIn(runDir: string): string {
   const dir = `${runDir}/final`;
   return existsSync(dir) ? ` The model is in ${dir}.` : "";
+}
+
+/** Where the prepare flow leaves its data. */
+function dataIn(output: unknown): string {
+  const prepared = PreparedData.safeParse(output).data;
+  return prepared === undefined ? "" : ` The data is in ${prepared.dir}.`;
 }

@@ -1,5 +1,5 @@
 import { loadConfig, type LoadedConfig } from "../configs/mod.ts";
-import { checkAlgorithm, flowDefinition, SHIPPED } from "../flows/mod.ts";
+import { checkAlgorithm, flowDefinition, refuseOthersOutput, SHIPPED } from "../flows/mod.ts";
 import {
   type AnyDefinition,
   checkRewards,
@@ -54,6 +54,7 @@ export async function startRun(
   const { early, queued } = options;
   const { config } = loaded;
   const definition = flowDefinition(config.flow);
+  if (config.flow === "prepare") refuseOthersOutput(config.output, null);
   // A broken row is bad input: it is reported before anything is recorded.
   const rows = await rowTables(config, {
     home: home.dir,

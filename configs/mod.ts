@@ -31,6 +31,7 @@ export { metricName } from "./metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
 export { overridden, parseOverride } from "./overrides.ts";
 export { restoreRecorded } from "./recorded.ts";
+export { Decontamination, LengthLimits, PreparedNeeds } from "./prepare_config.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";
 export { namedFiles } from "./files.ts";

@@ -8,6 +8,7 @@ import type { ValueModelConfig } from "../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
 import { METRIC_RULES } from "./metric_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
+import { PREPARE_RULES } from "./prepare_config.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
@@ -30,6 +31,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   ...MIXTURE_RULES,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
+  ...PREPARE_RULES,
   ...REWARD_RULES,
   ...MEMORY_RULES,
   ...METRIC_RULES,

@@ -1,7 +1,7 @@
 /** Which worker processes a configuration requests, and how replans change them. */
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
+import { type PrepareConfig, RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
 import { type NewRow, recordedValue } from "../engine/mod.ts";
 import { RolloutsConfig } from "../rollouts/mod.ts";
 import {
@@ -36,12 +36,13 @@ export function workerBlocks(
   config: Record<string, unknown>,
   roles: readonly AnyRole[] = ROLES,
 ): WorkerBlocks | null {
-  if (!config.trainer) return null;
+  const trains = config.trainer ?? countsTokens(config);
+  if (!trains) return null;
   const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: object;
     recovery?: object;
   };
-  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
+  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, trains));
   const sampler = config.sampler === undefined
     ? NO_SAMPLERS
     : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
@@ -68,6 +69,13 @@ export function workerBlocks(
     workers,
     others,
   };
+}
+
+/** A trainer that only counts tokens, for a flow that has a tokenizer and trains nothing. */
+function countsTokens({ flow, tokenizer }: Record<string, unknown>): object | null {
+  if (flow !== "prepare" || !tokenizer) return null;
+  const { python } = tokenizer as NonNullable<PrepareConfig["tokenizer"]>;
+  return { device: "cpu", python };
 }
 
 /** The blocks after all replans, and the rows for the requested ones. */

@@ -85,6 +85,8 @@ export function batchArithmetic(config: Config): string[] {
       ];
     case "evaluate":
       return [evaluationLine(config)];
+    case "prepare":
+      return [];
   }
 }
 
@@ -123,6 +125,7 @@ function onlineLines(
 }
 
 function placements(config: Config): string[] {
+  if (config.flow === "prepare") return [];
   const { trainer } = config;
   const sampler = "sampler" in config ? config.sampler : null;
   const line = (

@@ -3,6 +3,7 @@ import { cancelVerb } from "./cancel.ts";
 import { checkpointsVerb } from "./checkpoints.ts";
 import { configSchemaVerb } from "./config_schema.ts";
 import { configShowVerb } from "./config_show.ts";
+import { dataPrepareVerb } from "./data_prepare.ts";
 import { dataPreviewVerb } from "./data_preview.ts";
 import { diffVerb } from "./diff.ts";
 import { doctorVerb } from "./doctor.ts";
@@ -49,6 +50,7 @@ export const VERBS: readonly Verb[] = [
   lossShowVerb,
   lossTryVerb,
   dataPreviewVerb,
+  dataPrepareVerb,
   doctorVerb,
   configSchemaVerb,
   configShowVerb,
@@ -58,6 +60,6 @@ export const VERBS: readonly Verb[] = [
 export const GROUPS: Readonly<Record<string, string>> = {
   reward: "test rewards",
   loss: "inspect losses",
-  data: "inspect data",
+  data: "inspect and prepare data",
   config: "inspect configurations",
 };

@@ -1,0 +1,116 @@
+import { contentId } from "./content_id.ts";
+import type { DataPlace } from "./errors.ts";
+import type { PreparedSource } from "./prepared_source.ts";
+import type { Message, Prompt, Row } from "./prompt.ts";
+import { type Columns, read } from "./row_fields.ts";
+import { readRow, type RowNeeds } from "./source_row.ts";
+import { SourceConfig } from "./source_config.ts";
+
+/** A row of a preparation: a source's row, and the columns that it keeps. */
+export type MappedRow = Omit<Row, "columns"> & { kept: Columns };
+
+/** How rows of a source are mapped. */
+type Mapping = { source: PreparedSource; place: DataPlace; needs?: RowNeeds };
+
+/**
+ * The row of a source's columns; null: it maps to nothing.
+ * @throws {DataError} If it cannot be read, or lacks what rows need.
+ */
+export function mapRow(columns: Columns, { source, place, needs }: Mapping): MappedRow | null {
+  const told = source.dialogue === "as_is" ? columns : asDialogue(columns, source);
+  if (told === null) return null;
+  const { split: _, answer_as, dialogue: __, ids, keep, ...reading } = source;
+  const { columns: ___, ...row } = readRow(told, {
+    source: SourceConfig.parse(reading),
+    place,
+    needs,
+  });
+  const mapped = answer_as === "as_is" ? row : withBoxedAnswer(row);
+  if (mapped === null) return null;
+  if (ids === "content") {
+    const id = contentId(columns);
+    mapped.row_id = source.name === undefined ? id : `${source.name}/${id}`;
+  }
+  const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field) ?? null]);
+  return { ...mapped, kept: Object.fromEntries(kept) };
+}
+
+function withBoxedAnswer(row: Omit<Row, "columns">): Omit<Row, "columns"> | null {
+  const answer = row.answer === undefined ? null : lastBoxed(row.answer);
+  return answer === null ? null : { ...row, completion: row.completion ?? row.answer, answer };
+}
+
+const BOXED = /\\f?boxed\s*\{/g;
+
+/** What the last `\boxed{...}` of a text contains, with balanced braces; null: there is none. */
+export function lastBoxed(text: string): string | null {
+  const starts = [...text.matchAll(BOXED)].map((found) => found.index + found[0].length);
+  for (const start of starts.reverse()) {
+    const end = closingBrace(text, start);
+    const content = end < 0 ? "" : text.slice(start, end).trim();
+    if (content !== "") return content;
+  }
+  return null;
+}
+
+/** Where the brace that was opened before `start` closes; -1: nowhere. */
+function closingBrace(text: string, start: number): number {
+  let open = 1;
+  for (let at = start; at < text.length; at++) {
+    if (text[at] === "\\") at++; // An escaped brace opens and closes nothing.
+    else if (text[at] === "{") open++;
+    else if (text[at] === "}" && --open === 0) return at;
+  }
+  return -1;
+}
+
+/** With the texts of a preference, or the prompt, as messages; null: one is no dialogue. */
+function asDialogue(columns: Columns, { fields }: PreparedSource): Columns | null {
+  const names = [
+    fields.chosen ?? "chosen",
+    fields.rejected ?? "rejected",
+    fields.prompt ?? "prompt",
+    fields.completion ?? "completion",
+  ].filter((name) => typeof columns[name] === "string");
+  if (names.length === 0) return columns;
+  const turns = names.map((name): [string, Message[] | null] => [
+    name,
+    dialogueOf(columns[name] as string),
+  ]);
+  if (turns.some(([, messages]) => messages === null)) return null;
+  return { ...columns, ...Object.fromEntries(turns) };
+}
+
+const TURN = /(?:^|\n\n)(Human|Assistant):/g;
+
+/**
+ * The messages of a text as hh-rlhf has it: `\n\nHuman: ...\n\nAssistant: ...`. Turns of one
+ * speaker that follow each other are one message. Null: it does not begin with a turn, or a turn is
+ * empty.
+ */
+export function dialogueOf(text: string): Message[] | null {
+  const whole = text.trim();
+  const found = [...whole.matchAll(TURN)];
+  if (found[0]?.index !== 0) return null;
+  const messages: Message[] = [];
+  for (const [i, { 0: mark, 1: speaker, index }] of found.entries()) {
+    const content = whole.slice(index + mark.length, found[i + 1]?.index).trim();
+    if (content === "") return null;
+    const role = speaker === "Human" ? "user" : "assistant";
+    const last = messages.at(-1);
+    if (last?.role === role) last.content += `\n\n${content}`;
+    else messages.push({ role, content });
+  }
+  return messages;
+}
+
+/** The whole text of a prompt or a completion, for hashes, limits and contamination. */
+export function textOf(part: Prompt | undefined): string {
+  if (part === undefined) return "";
+  return typeof part === "string" ? part : part.map(({ content }) => content).join("\n");
+}
+
+/** Every text that a row teaches or asks. */
+export function textsOf({ prompt, completion, rejected }: Omit<MappedRow, "kept">): string[] {
+  return [prompt, completion, rejected].filter((part) => part !== undefined).map(textOf);
+}
