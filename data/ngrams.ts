@@ -57,6 +57,7 @@ export class NgramIndex {
   /** The first sequence of a text that a set contains; null: none. */
   find(text: string): SharedWords | null {
     const words = wordsOf(text);
+    if (words.length === 0) return null;
     const short = words.length < this.#words;
     const known = short ? this.#short : this.#ngrams;
     for (const ngram of ngramsOf(words, short ? words.length : this.#words)) {

@@ -77,7 +77,11 @@ export async function writeOutput<T>(
 /** Removes what killed engines left of files that they were writing. */
 export async function removeUnfinished(dir: string): Promise<void> {
   for await (const { name, isFile } of Deno.readDir(dir)) {
-    if (isFile && isNamed(name, UNFINISHED)) await Deno.remove(`${dir}/${name}`);
+    if (!isFile || !isNamed(name, UNFINISHED)) continue;
+    await Deno.remove(`${dir}/${name}`).catch((error) => {
+      // An engine that lost the run may still be finishing its own.
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    });
   }
 }
 

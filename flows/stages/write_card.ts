@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { writeAll } from "../../data/mod.ts";
-import { defineStage, sha256Hex, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, sha256Hex, type Stage } from "../../engine/mod.ts";
 import { isWritten, removeUnfinished, writeOutput } from "../output_directory.ts";
 import { cardPage, PreparedCard, relativeRecipe } from "../prepared_card.ts";
 import { type Dropped, type DroppedRow, type DropReason } from "../prepared_part.ts";
@@ -48,7 +48,7 @@ export const writeCard: Stage<z.input<typeof Input>, PreparedData> = defineStage
       await isWritten(`${dir}/README.md`, page_bytes),
     identity: ({ card }) => card.sha256,
   },
-  async run(input, ctx) {
+  async run(input, ctx: RecordingContext) {
     const { output: dir, splits } = input;
     const card = cardOf(input);
     const write = async (name: string, text: string) => {
@@ -61,6 +61,7 @@ export const writeCard: Stage<z.input<typeof Input>, PreparedData> = defineStage
     };
     const page = await write("README.md", cardPage(card));
     const written = await write("card.json", `${JSON.stringify(card, null, 2)}\n`);
+    await ctx.owned();
     await removeUnfinished(dir);
     return { dir, rows: card.rows, splits, card: written, page_bytes: page.bytes };
   },
