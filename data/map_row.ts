@@ -31,7 +31,8 @@ export function mapRow(columns: Columns, { source, place, needs }: Mapping): Map
     const id = contentId(columns);
     mapped.row_id = source.name === undefined ? id : `${source.name}/${id}`;
   }
-  const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field) ?? null]);
+  const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field)])
+    .filter(([, value]) => value !== undefined);
   return { ...mapped, kept: Object.fromEntries(kept) };
 }
 

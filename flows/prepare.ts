@@ -20,7 +20,7 @@ export const prepare = graph("prepare", PrepareConfig, (g, config) => {
   const compared = config.decontaminate && g.stage(indexEvaluationSets, config.decontaminate);
   const reading = { inputs, needs, on_bad_row, deduplicate };
   const files = g.map(readInput, found, reading, { id: ({ file }) => file });
-  const unique = g.stage(dropDuplicates, { files, deduplicate });
+  const unique = g.stage(dropDuplicates, { files, inputs, deduplicate });
   const parts = g.map(filterPart, measured(g, config, unique.field("parts")), {
     files: found,
     inputs,

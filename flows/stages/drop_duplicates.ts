@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HASH_BYTES, HashSet } from "../../data/mod.ts";
+import { HASH_BYTES, HashSet, PreparedSource } from "../../data/mod.ts";
 import { type ArtifactStore, BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import {
   ColumnTypesRecord,
@@ -13,6 +13,7 @@ import { joined, ReadInput } from "./read_input.ts";
 
 const Input = z.strictObject({
   files: z.array(ReadInput),
+  inputs: z.array(PreparedSource),
   deduplicate: z.enum(["none", "prompt", "row"]),
 });
 /** @internal */
@@ -34,7 +35,10 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
   version: 1,
   input: Input,
   output: UniqueRows,
-  async run({ files, deduplicate }, ctx) {
+  async run({ files, inputs, deduplicate }, ctx) {
+    for (const [i, { keep }] of inputs.entries()) {
+      refuseAbsent(keep, files.filter(({ item, parts }) => item.input === i && parts.length > 0));
+    }
     const { artifacts } = ctx;
     const types = files.map((file) => file.types).reduce(joined, {});
     const [seen, ids] = [new HashSet(), new HashSet()];
@@ -57,6 +61,22 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
     return { parts, types };
   },
 });
+
+/** A column that no row of an input has is a wrong name. */
+function refuseAbsent(keep: PreparedSource["keep"], files: readonly ReadInput[]): void {
+  const absent = Object.entries(keep).find(([name]) =>
+    files.length > 0 && !files.some(({ types }) => name in types)
+  );
+  if (absent === undefined) return;
+  const [name, field] = absent;
+  const [{ item: { name: first } }] = files as [ReadInput];
+  const where = files.length === 1 ? first : `${first} or ${files.length - 1} more files`;
+  throw new BadDataError(
+    `Cannot keep '${field}' as '${name}' because no row of ${where} has it. Fix: correct the name ` +
+      "in `keep`, or remove it",
+    { field, file: first },
+  );
+}
 
 function hashesAt(hashes: Uint8Array, place: number): [what: Uint8Array, id: Uint8Array] {
   const at = 2 * HASH_BYTES * place;
