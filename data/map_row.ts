@@ -9,31 +9,28 @@ import { SourceConfig } from "./source_config.ts";
 /** A row of a preparation: a source's row, and the columns that it keeps. */
 export type MappedRow = Omit<Row, "columns"> & { kept: Columns };
 
-/** How rows of a source are mapped. */
-type Mapping = { source: PreparedSource; place: DataPlace; needs?: RowNeeds };
+/** Maps rows of one source; null: a row maps to nothing. */
+export type RowMapper = (columns: Columns, place: DataPlace) => MappedRow | null;
 
 /**
- * The row of a source's columns; null: it maps to nothing.
- * @throws {DataError} If it cannot be read, or lacks what rows need.
+ * How the rows of a source are mapped.
+ * The mapper throws a {@linkcode DataError} if a row cannot be read, or lacks what rows need.
  */
-export function mapRow(columns: Columns, { source, place, needs }: Mapping): MappedRow | null {
-  const told = source.dialogue === "as_is" ? columns : asDialogue(columns, source);
-  if (told === null) return null;
-  const { split: _, answer_as, dialogue: __, ids, keep, ...reading } = source;
-  const { columns: ___, ...row } = readRow(told, {
-    source: SourceConfig.parse(reading),
-    place,
-    needs,
-  });
-  const mapped = answer_as === "as_is" ? row : withBoxedAnswer(row);
-  if (mapped === null) return null;
-  if (ids === "content") {
-    const id = contentId(columns);
-    mapped.row_id = source.name === undefined ? id : `${source.name}/${id}`;
-  }
-  const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field)])
-    .filter(([, value]) => value !== undefined);
-  return { ...mapped, kept: Object.fromEntries(kept) };
+export function rowMapper(source: PreparedSource, needs?: RowNeeds): RowMapper {
+  const { split: _, answer_as, dialogue, ids, keep, ...rest } = source;
+  const reading = SourceConfig.parse(rest);
+  const named = source.name === undefined ? "" : `${source.name}/`;
+  return (columns, place) => {
+    const told = dialogue === "as_is" ? columns : asDialogue(columns, source);
+    if (told === null) return null;
+    const { columns: _, ...row } = readRow(told, { source: reading, place, needs });
+    const mapped = answer_as === "as_is" ? row : withBoxedAnswer(row);
+    if (mapped === null) return null;
+    if (ids === "content") mapped.row_id = `${named}${contentId(columns)}`;
+    const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field)])
+      .filter(([, value]) => value !== undefined);
+    return { ...mapped, kept: Object.fromEntries(kept) };
+  };
 }
 
 function withBoxedAnswer(row: Omit<Row, "columns">): Omit<Row, "columns"> | null {

@@ -21,7 +21,7 @@ export { HASH_BYTES, hashOf, HashSet } from "./hash_set.ts";
 export { leftOut, recorded } from "./left_out.ts";
 export { firstColumns } from "./first_columns.ts";
 export { digestFile } from "./json_lines.ts";
-export { type MappedRow, mapRow, textOf, textsOf } from "./map_row.ts";
+export { type MappedRow, type RowMapper, rowMapper, textOf, textsOf } from "./map_row.ts";
 export { pickSources, Weight, weightAt } from "./mixture.ts";
 export { NgramIndex, type NgramRecord } from "./ngrams.ts";
 export { normalise } from "./normalise.ts";

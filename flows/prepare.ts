@@ -32,7 +32,10 @@ export const prepare = graph("prepare", PrepareConfig, (g, config) => {
   const names = splitNames(config);
   const types = unique.field("types");
   const writing = { names, output, parts, types, files: found, inputs };
-  const written = g.map(writeSplit, g.constant(names), writing, { id: (split) => split });
+  // A node each: what a stage of the graph itself has written is checked at every resume.
+  const written = names.map((split) =>
+    g.stage(writeSplit, { split, ...writing }, { as: `write_split.${split}` })
+  );
   return g.stage(writeCard, {
     name: config.name ?? "prepared data",
     output,

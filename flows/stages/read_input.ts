@@ -9,11 +9,12 @@ import {
   fileRows,
   HASH_BYTES,
   hashOf,
-  mapRow,
   preparedColumns,
   type PreparedRow,
   preparedRow,
   PreparedSource,
+  type RowMapper,
+  rowMapper,
   type Sameness,
   sameness,
   type SourceFile,
@@ -21,7 +22,7 @@ import {
   typeOf,
   unified,
 } from "../../data/mod.ts";
-import { type ArtifactStore, BadDataError, type Context, defineStage } from "../../engine/mod.ts";
+import { type ArtifactStore, BadDataError, defineStage } from "../../engine/mod.ts";
 import {
   asSourceFile,
   ColumnTypesRecord,
@@ -73,12 +74,14 @@ export const readInput = defineStage({
     const { item } = input;
     await refuseChanged(item);
     const source = input.inputs[item.input]!;
+    const map = rowMapper(source, input.needs === "prompt" ? undefined : input.needs);
+    const reading = { input, source, map, artifacts: ctx.artifacts };
     using rows = new RowsFrom(await asSourceFile(item, source));
     const parts: ReadPart[] = [];
     let from = 0;
     do {
       const id = `${item.file}.${parts.length}`;
-      const read = await ctx.step("part", () => readPart(rows, { id, from, input, ctx }));
+      const read = await ctx.step("part", () => readPart(rows, { id, from, ...reading }));
       ctx.emit({ progress: { done: from + read.read, phase: item.name } });
       from += read.read;
       parts.push(read);
@@ -126,10 +129,17 @@ class RowsFrom implements Disposable {
   }
 }
 
-type Reading = { id: string; from: number; input: Input; ctx: Context };
+type Reading = {
+  input: Input;
+  source: PreparedSource;
+  map: RowMapper;
+  artifacts: ArtifactStore;
+};
 
-async function readPart(rows: RowsFrom, { id, from, input, ctx }: Reading): Promise<ReadPart> {
-  const source = input.inputs[input.item.input]!;
+async function readPart(
+  rows: RowsFrom,
+  { id, from, ...reading }: Reading & { id: string; from: number },
+): Promise<ReadPart> {
   const drops = new Drops();
   const kept: PreparedRow[] = [];
   let types: ColumnTypes = {};
@@ -139,35 +149,35 @@ async function readPart(rows: RowsFrom, { id, from, input, ctx }: Reading): Prom
     last = row === null;
     if (row === null) break;
     read++;
-    const mapped = mappedRow(row, { input, source, drops });
+    const mapped = mappedRow(row, { ...reading, drops });
     if (mapped === null) continue;
-    types = joined(types, typesOfRow(mapped, { input, source, row }));
+    types = joined(types, typesOfRow(mapped, { ...reading, row }));
     kept.push(mapped);
     characters += JSON.stringify(mapped).length;
     if (characters >= PART_CHARACTERS_MAX) break;
   }
-  const part = kept.length === 0
-    ? null
-    : await keptPart(kept, { id, input, artifacts: ctx.artifacts });
+  const part = kept.length === 0 ? null : await keptPart(kept, { id, ...reading });
   return { read, last, part, dropped: drops.counts, named: drops.named, types };
 }
 
-type Mapping = { input: Input; source: PreparedSource; drops: Drops };
+type Mapping = Reading & { drops: Drops };
 
-function mappedRow(row: FileRow, { input, source, drops }: Mapping): PreparedRow | null {
+function mappedRow(row: FileRow, { input, source, map, drops }: Mapping): PreparedRow | null {
   const { place } = row;
   const at = { file: input.item.name, row: place.line ?? place.row! };
   try {
     if ("problem" in row) throw row.problem;
-    const needs = input.needs === "prompt" ? undefined : input.needs;
-    const mapped = mapRow(row.columns, { source, place, needs });
+    const mapped = map(row.columns, place);
     if (mapped !== null) return preparedRow(mapped, place);
     drops.add({ ...at, reason: "mapped_to_nothing", because: mappingOf(source) });
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     if (input.on_bad_row === "refuse") throw error;
-    const because = error.message.replace(`${place.file}`, at.file);
-    drops.add({ ...at, reason: "unreadable", because });
+    drops.add({
+      ...at,
+      reason: "unreadable",
+      because: error.message.replace(place.file, at.file),
+    });
   }
   return null;
 }
@@ -180,7 +190,7 @@ function mappingOf({ answer_as, dialogue }: PreparedSource): string {
   ].join(", or ");
 }
 
-type Typing = { input: Input; source: PreparedSource; row: FileRow };
+type Typing = Reading & { row: FileRow };
 
 function typesOfRow(mapped: PreparedRow, { input, source, row: { place } }: Typing): ColumnTypes {
   const { name } = input.item;
@@ -224,7 +234,7 @@ export function joined(before: ColumnTypes, now: ColumnTypes): ColumnTypes {
   return both;
 }
 
-type Keeping = { id: string; input: Input; artifacts: ArtifactStore };
+type Keeping = Reading & { id: string };
 
 async function keptPart(rows: PreparedRow[], { id, input, artifacts }: Keeping): Promise<Part> {
   const { item: { file }, deduplicate } = input;

@@ -13,7 +13,7 @@ import { ColumnTypesRecord, InputFile, rowsOfPart, stemOf } from "../prepared_pa
 import { type FilteredPart, FilteredPartSchema } from "./filter_part.ts";
 
 const Input = z.strictObject({
-  item: z.string().describe("The split."),
+  split: z.string(),
   names: z.array(z.string()).describe("All splits."),
   output: z.string(),
   parts: z.array(FilteredPartSchema),
@@ -49,7 +49,7 @@ export const writeSplit: Stage<Input, WrittenSplit> = defineStage({
     areThere: ({ path, bytes }) => isWritten(path, bytes),
     identity: ({ sha256 }) => sha256,
   },
-  async run({ item: split, names, output, parts, types, files, inputs }, ctx) {
+  async run({ split, names, output, parts, types, files, inputs }, ctx) {
     refuseEmpty(names, parts);
     const columns = inColumnOrder(Object.keys(types)).map((name): NamedColumn => ({
       name,

@@ -1,16 +1,12 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { dialogueOf, lastBoxed, mapRow, textOf, textsOf } from "../../data/map_row.ts";
+import { dialogueOf, lastBoxed, rowMapper, textOf, textsOf } from "../../data/map_row.ts";
 import { contentId } from "../../data/content_id.ts";
 import { PreparedSource } from "../../data/prepared_source.ts";
 import type { RowNeeds } from "../../data/source_row.ts";
 
 const place = { file: "rows.jsonl", line: 7 };
 const mapped = (columns: Record<string, unknown>, source: object, needs?: RowNeeds) =>
-  mapRow(columns, {
-    source: PreparedSource.parse({ path: "rows.jsonl", ...source }),
-    place,
-    needs,
-  });
+  rowMapper(PreparedSource.parse({ path: "rows.jsonl", ...source }), needs)(columns, place);
 
 Deno.test("lastBoxed() has the content of the last box, with balanced braces", () => {
   strictEqual(lastBoxed("\\boxed{1} so \\boxed{\\frac{1}{2}}."), "\\frac{1}{2}");
@@ -22,7 +18,7 @@ Deno.test("lastBoxed() has the content of the last box, with balanced braces", (
   strictEqual(lastBoxed("1"), null);
 });
 
-Deno.test("mapRow() takes the answer out of its box, and keeps the whole text as completion", () => {
+Deno.test("rowMapper() takes the answer out of its box, and keeps the whole text as completion", () => {
   const source = { fields: { prompt: "problem", answer: "solution" }, answer_as: "boxed" };
   const columns = { problem: "1+1", solution: "it is \\boxed{2}", level: "Level 1" };
   deepStrictEqual(mapped(columns, { ...source, keep: { level: "level" } }), {
@@ -45,7 +41,7 @@ Deno.test("dialogueOf() splits hh-rlhf's texts into messages, and joins turns of
   strictEqual(dialogueOf("\n\nHuman: Hi\n\nAssistant: "), null);
 });
 
-Deno.test("mapRow() reads the dialogues of a preference, whose common beginning is the prompt", () => {
+Deno.test("rowMapper() reads the dialogues of a preference, whose common beginning is the prompt", () => {
   const source = { dialogue: "human_assistant" };
   const start = "\n\nHuman: a\n\nAssistant: b\n\nHuman: c";
   const row = mapped(
@@ -69,14 +65,14 @@ Deno.test("mapRow() reads the dialogues of a preference, whose common beginning 
   );
 });
 
-Deno.test("mapRow() names a row by its own id, or by its content if it should", () => {
+Deno.test("rowMapper() names a row by its own id, or by its content if it should", () => {
   const columns = { id: 3, prompt: "p" };
   strictEqual(mapped(columns, {})!.row_id, "3");
   strictEqual(mapped(columns, { ids: "content" })!.row_id, contentId(columns));
   strictEqual(mapped(columns, { ids: "content", name: "n" })!.row_id, `n/${contentId(columns)}`);
 });
 
-Deno.test("mapRow() keeps images and nested fields as they are, and only what a row has", () => {
+Deno.test("rowMapper() keeps images and nested fields as they are, and only what a row has", () => {
   const image = { bytes: { base64: "AAEC" }, path: "1.png" };
   const keep = { images: "image", unit: "meta.unit", absent: "absent", none: "none" };
   const row = mapped({ prompt: "p", image, meta: { unit: "cm" }, none: null }, { keep });

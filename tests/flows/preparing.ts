@@ -85,16 +85,24 @@ export class Preparing {
     return PreparedCard.parse(JSON.parse(await Deno.readTextFile(`${this.out}/card.json`)));
   }
 
-  /** The digest of every file of the output. */
+  /**
+   * The digest of every file of the output. Without hidden ones: what an engine that is taken for
+   * dead still writes in this process.
+   */
   async digests(): Promise<Record<string, string>> {
-    const names = await Array.fromAsync(Deno.readDir(this.out), ({ name }) => name);
+    const names = (await this.names()).filter((name) => !name.startsWith("."));
     const digests = await Promise.all(
-      names.toSorted().map(async (name) => [
+      names.map(async (name) => [
         name,
         sha256Hex(await Deno.readFile(`${this.out}/${name}`)),
       ]),
     );
     return Object.fromEntries(digests);
+  }
+
+  /** The names in the output. */
+  async names(): Promise<string[]> {
+    return (await Array.fromAsync(Deno.readDir(this.out), ({ name }) => name)).toSorted();
   }
 
   async #engine(
