@@ -6,6 +6,7 @@ import {
   type NgramRecord,
   type PreparedRow,
   PreparedSource,
+  type Prompt,
   splitOf,
   textOf,
   textsOf,
@@ -131,19 +132,20 @@ class Judge {
   }
 
   #length(row: PreparedRow, tokens: RowLength | undefined): Verdict | null {
-    const prompt = charactersOf(textOf(row.prompt));
-    const answers = [row.completion, row.rejected].map((part) => charactersOf(textOf(part)));
-    const measures: [Measure, number | undefined][] = [
-      ["prompt_characters", prompt],
-      ["sequence_characters", prompt + Math.max(...answers)],
-      ["prompt_tokens", tokens?.prompt],
-      ["sequence_tokens", tokens?.sequence],
+    const measures: [Measure, () => number | undefined][] = [
+      ["prompt_characters", () => charactersOf(row.prompt)],
+      ["sequence_characters", () =>
+        charactersOf(row.prompt) +
+        Math.max(...[row.completion, row.rejected].map(charactersOf))],
+      ["prompt_tokens", () => tokens?.prompt],
+      ["sequence_tokens", () => tokens?.sequence],
     ];
-    for (const [name, found] of measures) {
-      if (found === undefined) continue;
+    for (const [name, measure] of measures) {
       const [least, most] = [this.#lengths[`${name}_min`], this.#lengths[`${name}_max`]];
-      const what = name.replace("_", " of ").replace(/(\w+) of (\w+)/, "$2 of the $1");
-      const because = (limit: number) => `${found} ${what}, the limit is ${limit}`;
+      const found = least === null && most === null ? undefined : measure();
+      if (found === undefined) continue;
+      const [what, unit] = name.split("_");
+      const because = (limit: number) => `${found} ${unit} of the ${what}, the limit is ${limit}`;
       if (least != null && found < least) return { reason: "too_short", because: because(least) };
       if (most != null && found > most) return { reason: "too_long", because: because(most) };
     }
@@ -163,8 +165,8 @@ class Judge {
 }
 
 /** Characters as people count them: code points. */
-function charactersOf(text: string): number {
+function charactersOf(part: Prompt | undefined): number {
   let count = 0;
-  for (const _ of text) count++;
+  for (const _ of textOf(part)) count++;
   return count;
 }

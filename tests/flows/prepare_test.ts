@@ -135,19 +135,23 @@ Deno.test("prepare writes the same bytes however many files are read at once", a
   }
 });
 
-/** Moments are those of the calm run: the same rows are recorded in every run. */
-const points = killPoints([...calm.moments], { seed: SEED, count: KILLS });
+/**
+ * Every row that a run records before its last, in an order that the seed decides: the same rows
+ * are recorded in every run.
+ */
+const points = killPoints([...calm.moments].filter((name) => name !== "note/output run"), {
+  seed: SEED,
+  count: Infinity,
+});
 
-Deno.test("prepare killed after any of ten recorded rows and resumed writes the same bytes", async () => {
-  strictEqual(points.length, KILLS);
-  let killed = 0;
-  for (const moment of sampled(points, 4)) {
+Deno.test("prepare killed after a recorded row and resumed writes the same bytes: ten rows of the seed in CI, else all", async () => {
+  ok(points.length > 30, `${points.length} rows are recorded`);
+  for (const moment of sampled(points, KILLS)) {
     const other = await Preparing.of(FILES, CONFIG);
     await other.done({ deaths: [onceDurable(moment)] });
     deepStrictEqual(await other.digests(), digests, `killed after ${moment}`);
-    killed += other.deaths;
+    strictEqual(other.deaths, 1, `no engine was killed after ${moment}`);
   }
-  strictEqual(killed, sampled(points, 4).length);
 });
 
 Deno.test("prepare whose engines all die early writes the same bytes", async () => {

@@ -48,6 +48,12 @@ export class Preparing {
     return new Preparing(dir, PrepareConfig.parse({ flow: "prepare", seed: 3, ...there }));
   }
 
+  /** Of a configuration whose files are there. */
+  static async from(dir: string, config: PrepareConfig): Promise<Preparing> {
+    await Deno.mkdir(dir, { recursive: true });
+    return new Preparing(dir, config);
+  }
+
   /** Runs engine after engine: each dies as it should, and the last one brings the run to its end. */
   async run(
     { deaths = [], slots = 4 }: { deaths?: readonly Death[]; slots?: number } = {},
