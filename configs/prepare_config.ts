@@ -3,10 +3,7 @@ import { PREPARED, PreparedSource, ReadSource, setting } from "../data/mod.ts";
 import { WorkersConfig } from "../workers/mod.ts";
 import type { Issue } from "./issue_text.ts";
 
-const SplitName = z.string().regex(
-  /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
-  "must be letters, digits, _ or -: it names a file",
-);
+const SPLIT_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 const limit = (unit: "characters" | "tokens", what: string, kept: string) =>
   z.int().nonnegative().nullable().default(null).describe(
@@ -83,10 +80,15 @@ export const PREPARE_FIELDS = {
   decontaminate: Decontamination.nullable().default(null).describe(
     "Rows that contain evaluation problems are dropped; null: nothing is compared.",
   ).register(setting, PREPARED),
-  splits: z.record(SplitName, z.number().positive()).refine(
+  splits: z.record(z.string(), z.number().positive()).refine(
     (splits) => Object.keys(splits).length > 0,
     "name at least one split",
-  ).default({ train: 1 }).describe(
+  ).refine((splits) => Object.keys(splits).every((name) => SPLIT_NAME.test(name)), {
+    error: ({ input }) => {
+      const name = Object.keys(input as object).find((name) => !SPLIT_NAME.test(name));
+      return `'${name}' must be letters, digits, _ or -: it names a file`;
+    },
+  }).default({ train: 1 }).describe(
     "The splits of rows whose source names none, each with its weight relative to the others.",
   ).register(setting, PREPARED),
   workers: WorkersConfig.prefault({}).describe("Worker processes: time limits and addresses."),

@@ -51,15 +51,19 @@ const TAKEN = [
   ...["data_source", "reward_model", "extra_info", "responses_create_params", "id", "row_id"],
 ];
 
-const ColumnName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain column name")
-  .refine((name) => !TAKEN.includes(name), {
-    error: ({ input }) =>
-      `'${input}' is a column of every prepared row, or decides how it is read; choose a ` +
-      "different name",
-  });
+/** Why a column that is kept cannot have this name; null: it can. */
+function nameProblem(name: string): string | null {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `'${name}' must be a plain column name`;
+  if (!TAKEN.includes(name)) return null;
+  return `'${name}' is a column of every prepared row, or decides how it is read; choose a ` +
+    "different name";
+}
 
 const /** @internal */ preparedSourceSchema = readSourceSchema.extend({
-  split: z.string().min(1).optional().describe(
+  split: z.string().regex(
+    /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+    "must be letters, digits, _ or -: it names a file",
+  ).optional().describe(
     "The split that all of its rows belong to; absent: each row's is drawn.",
   ).register(setting, PREPARED),
   answer_as: z.enum(["as_is", "boxed"]).default("as_is").describe(
@@ -73,7 +77,12 @@ const /** @internal */ preparedSourceSchema = readSourceSchema.extend({
   ids: z.enum(["own", "content"]).default("own").describe(
     "own: a row's id, or else the hash of its content; content: always the hash.",
   ).register(setting, PREPARED),
-  keep: z.record(ColumnName, z.string().min(1)).default({}).describe(
+  keep: z.record(z.string(), z.string().min(1)).superRefine((keep, ctx) => {
+    for (const name of Object.keys(keep)) {
+      const message = nameProblem(name);
+      if (message !== null) ctx.addIssue({ code: "custom", message, path: [name] });
+    }
+  }).default({}).describe(
     "Columns that rows keep, images too: { NAME: FIELD }; `a.b` is a nested field.",
   ).register(setting, PREPARED),
 });

@@ -30,23 +30,33 @@ export function refuseOthersOutput(dir: string, owner: DirectoryOwner | null): v
     );
   };
   if (!Deno.statSync(dir).isDirectory) return refuse("it is a file");
-  const names = [...Deno.readDirSync(dir)].map(({ name }) => name);
   const written = ownerOf(dir);
-  if (written !== null) {
-    const own = owner !== null && written.run === owner.run && written.store === owner.store;
-    return own ? undefined : refuse(`it has the data of run '${written.run}'`);
-  }
-  // A kill between making the owner's file and renaming it leaves one behind.
-  const others = names.filter((name) => !name.startsWith(OWNER_FILE));
-  if (others.length > 0) refuse(`it has other files, such as '${others.toSorted()[0]}'`);
+  if (written !== null && owner !== null && isSame(written, owner)) return;
+  // A run that wrote nothing has only taken the directory; killed, it may leave a part of the name.
+  const others = [...Deno.readDirSync(dir)].map(({ name }) => name)
+    .filter((name) => !name.startsWith(OWNER_FILE)).toSorted();
+  if (others.length === 0) return;
+  refuse(
+    written === null
+      ? `it has other files, such as '${others[0]}'`
+      : `it has the data of run '${written.run}'`,
+  );
 }
 
-/** From here on the directory is this run's. @throws {InvalidInputError} If it is not. */
+function isSame(a: DirectoryOwner, b: DirectoryOwner): boolean {
+  return a.run === b.run && a.store === b.store;
+}
+
+/**
+ * From here on the directory is this run's, until another run takes it before anything is written.
+ * @throws {InvalidInputError} If it has anything in it that is not this run's.
+ */
 export function claimOutput(dir: string, owner: DirectoryOwner | null): void {
   // Without an owner there is no home that could be confused with another: a run on fakes.
   if (owner === null) return makeDirectory(dir);
   refuseOthersOutput(dir, owner);
-  if (ownerOf(dir) === null) writeOwner(dir, owner);
+  const written = ownerOf(dir);
+  if (written === null || !isSame(written, owner)) writeOwner(dir, owner);
 }
 
 /**

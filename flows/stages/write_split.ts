@@ -8,8 +8,9 @@ import {
   PreparedSource,
 } from "../../data/mod.ts";
 import { BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
-import { isWritten, writeOutput } from "../output_directory.ts";
+import { claimOutput, isWritten, writeOutput } from "../output_directory.ts";
 import { ColumnTypesRecord, InputFile, rowsOfPart, stemOf } from "../prepared_part.ts";
+import { Paths } from "../resources.ts";
 import { type FilteredPart, FilteredPartSchema } from "./filter_part.ts";
 
 const Input = z.strictObject({
@@ -51,6 +52,7 @@ export const writeSplit: Stage<Input, WrittenSplit> = defineStage({
   },
   async run({ split, names, output, parts, types, files, inputs }, ctx) {
     refuseEmpty(names, parts);
+    claimOutput(output, ctx.resource(Paths).owner);
     const columns = inColumnOrder(Object.keys(types)).map((name): NamedColumn => ({
       name,
       type: types[name]!.type as ColumnType,
@@ -94,7 +96,7 @@ function refuseEmpty(names: readonly string[], parts: readonly FilteredPart[]): 
       : `Cannot write split '${
         empty[0]
       }' because it has no row (dropped: ${rest}). Fix: give it a ` +
-        "larger weight in `splits`, or leave it out",
+        "larger weight in `splits`, or leave it out, and start a new run",
     { splits: empty, dropped },
   );
 }

@@ -13,18 +13,21 @@ const owner = (run: string, store = "s") => ({ home: "h", store, run, place: "/h
 const names = async (dir: string) =>
   (await Array.fromAsync(Deno.readDir(dir), ({ name }) => name)).toSorted();
 
-Deno.test("a directory is a run's own once it has claimed it, and no other's", async () => {
+Deno.test("a directory is a run's own once it has written there, and no other's", async () => {
   const dir = `${await scratch()}/deep/out`;
   refuseOthersOutput(dir, null);
   claimOutput(dir, owner("a"));
-  claimOutput(dir, owner("a"));
-  throws(
-    () => claimOutput(dir, owner("b")),
-    /because it has the data of run 'a'\. Fix: set `output`/,
-  );
-  throws(() => claimOutput(dir, owner("a", "other store")), /has the data of run 'a'/);
-  throws(() => refuseOthersOutput(dir, null), /has the data of run 'a'/);
   deepStrictEqual(await names(dir), ["owner.json"]);
+  // Nothing was written: a run that failed early holds no directory.
+  refuseOthersOutput(dir, null);
+  claimOutput(dir, owner("b"));
+  await Deno.writeTextFile(`${dir}/train.parquet`, "");
+  claimOutput(dir, owner("b"));
+  const refused = /because it has the data of run 'b'\. Fix: set `output`/;
+  throws(() => claimOutput(dir, owner("a")), refused);
+  throws(() => claimOutput(dir, owner("b", "other store")), refused);
+  throws(() => refuseOthersOutput(dir, null), refused);
+  deepStrictEqual(await names(dir), ["owner.json", "train.parquet"]);
 });
 
 Deno.test("a directory with other files, or a file, is refused and stays as it is", async () => {

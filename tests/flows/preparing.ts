@@ -2,10 +2,16 @@
 import { strictEqual } from "node:assert/strict";
 import { PrepareConfig } from "../../configs/mod.ts";
 import { ArtifactStore, Engine, type Outcome, provide, sha256Hex } from "../../engine/mod.ts";
-import { Crashed, fakeRun, FakeTrainer, MemoryStore } from "../../testing/mod.ts";
+import {
+  Crashed,
+  fakeRun,
+  FakeTrainer,
+  MemoryStore,
+  type MemoryStoreOptions,
+} from "../../testing/mod.ts";
 import { Paths, PreparedCard, type PreparedData } from "../../flows/mod.ts";
 import { prepare } from "../../flows/prepare.ts";
-import { type Death, watched } from "./deaths.ts";
+import { watched } from "./deaths.ts";
 import { scratch } from "./fixtures.ts";
 
 const OWNER = { home: "h", store: "s", run: "run", place: "/home" };
@@ -56,7 +62,7 @@ export class Preparing {
 
   /** Runs engine after engine: each dies as it should, and the last one brings the run to its end. */
   async run(
-    { deaths = [], slots = 4 }: { deaths?: readonly Death[]; slots?: number } = {},
+    { deaths = [], slots = 4 }: { deaths?: readonly MemoryStoreOptions[]; slots?: number } = {},
   ): Promise<Outcome<PreparedData>> {
     for (const death of deaths) {
       try {
@@ -112,7 +118,7 @@ export class Preparing {
   }
 
   async #engine(
-    { death, slots }: { death: Death; slots: number },
+    { death, slots }: { death: MemoryStoreOptions; slots: number },
   ): Promise<Outcome<PreparedData>> {
     const { dir } = this;
     const store = this.#store = this.#store.restarted(death);

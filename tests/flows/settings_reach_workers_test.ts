@@ -216,6 +216,13 @@ const CONFIGS: Record<Flow, Fields> = {
     ...whole,
   },
   preference: { rounds: 2, pairs_per_round: 2, model, data, evaluate: {}, checkpoints },
+  prepare: {
+    output: here("prepared"),
+    inputs: [{ path: here("train.jsonl") }],
+    tokenizer: model,
+    lengths: { prompt_tokens_max: 4000 },
+    decontaminate: { sets: [{ path: here("held.jsonl") }] },
+  },
 };
 
 function configOf(flow: Flow, more: Fields = {}): Settings {
