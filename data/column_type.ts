@@ -51,18 +51,16 @@ function typeOfObject(value: object, field: string): ColumnType {
     );
     return { is: "list", item };
   }
-  if (isBytes(value)) return { is: "bytes" };
+  const names = Object.keys(value);
+  if (names.length === 1 && typeof (value as { base64?: unknown }).base64 === "string") {
+    return { is: "bytes" };
+  }
   const fields = Object.entries(value).map(([name, one]): [string, ColumnType] => [
     name,
     typeOf(one, inside(field, name)),
   ]);
   // A struct without fields cannot be written.
   return fields.length === 0 ? { is: "null" } : structOf(fields, field);
-}
-
-function isBytes(value: object): value is { base64: string } {
-  return typeof (value as { base64?: unknown }).base64 === "string" &&
-    Object.keys(value).length === 1;
 }
 
 function structOf(fields: [string, ColumnType][], field: string): ColumnType {

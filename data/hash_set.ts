@@ -25,8 +25,13 @@ export class HashSet {
     const view = new DataView(hash.buffer, hash.byteOffset, HASH_BYTES);
     // The first half is never 0, so that no hash looks like an empty slot.
     const added = this.#put(view.getBigUint64(0, true) | 1n, view.getBigUint64(8, true));
-    if (added && ++this.#size > FULL * this.#slots.length / 2) this.#grow();
-    return added;
+    if (!added || ++this.#size <= FULL * this.#slots.length / 2) return added;
+    const old = this.#slots;
+    this.#slots = new BigUint64Array(2 * old.length);
+    for (let at = 0; at < old.length; at += 2) {
+      if (old[at] !== 0n) this.#put(old[at]!, old[at + 1]!);
+    }
+    return true;
   }
 
   #put(first: bigint, second: bigint): boolean {
@@ -39,13 +44,5 @@ export class HashSet {
     this.#slots[2 * slot] = first;
     this.#slots[2 * slot + 1] = second;
     return true;
-  }
-
-  #grow(): void {
-    const old = this.#slots;
-    this.#slots = new BigUint64Array(2 * old.length);
-    for (let at = 0; at < old.length; at += 2) {
-      if (old[at] !== 0n) this.#put(old[at]!, old[at + 1]!);
-    }
   }
 }

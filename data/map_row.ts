@@ -24,18 +24,17 @@ export function rowMapper(source: PreparedSource, needs?: RowNeeds): RowMapper {
     const told = dialogue === "as_is" ? columns : asDialogue(columns, source);
     if (told === null) return null;
     const { columns: _, ...row } = readRow(told, { source: reading, place, needs });
-    const mapped = answer_as === "as_is" ? row : withBoxedAnswer(row);
-    if (mapped === null) return null;
+    const mapped: typeof row = { ...row };
+    if (answer_as === "boxed") {
+      const boxed = row.answer === undefined ? null : lastBoxed(row.answer);
+      if (boxed === null) return null;
+      Object.assign(mapped, { completion: row.completion ?? row.answer, answer: boxed });
+    }
     if (ids === "content") mapped.row_id = `${named}${contentId(columns)}`;
     const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field)])
       .filter(([, value]) => value !== undefined);
     return { ...mapped, kept: Object.fromEntries(kept) };
   };
-}
-
-function withBoxedAnswer(row: Omit<Row, "columns">): Omit<Row, "columns"> | null {
-  const answer = row.answer === undefined ? null : lastBoxed(row.answer);
-  return answer === null ? null : { ...row, completion: row.completion ?? row.answer, answer };
 }
 
 const BOXED = /\\f?boxed\s*\{/g;

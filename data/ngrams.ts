@@ -9,7 +9,7 @@ export function wordsOf(text: string): string[] {
 }
 
 /** Where a text shares words with an evaluation set. `ngram`: the words. */
-export type SharedWords = { set: string; ngram: string };
+type SharedWords = { set: string; ngram: string };
 
 /** An index as it is kept: a text's place in `sets` says whose it is. */
 export type NgramRecord = {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { DataPlace } from "./errors.ts";
 import { hashOf } from "./hash_set.ts";
 import { type MappedRow, textOf } from "./map_row.ts";
-import { Message, Prompt } from "./prompt.ts";
+import { Prompt } from "./prompt.ts";
 import type { Columns } from "./row_fields.ts";
 
 /** A mapped row on its way through a preparation, with the place that it came from. */
@@ -28,10 +28,8 @@ export function preparedRow(row: MappedRow, { line, row: number }: DataPlace): P
 export type RowOrigin = { data_source: string; file: string; split: string };
 
 /** The columns of a prepared row that are not kept from the source, in their order. */
-const COLUMNS = [
-  ...["data_source", "prompt", "completion", "chosen", "rejected", "margin", "reward_model"],
-  "extra_info",
-];
+const COLUMNS = "data_source prompt completion chosen rejected margin reward_model extra_info"
+  .split(" ");
 
 /**
  * A row as it is written: in verl's shape, a preference in TRL's. A source reads it back with the
@@ -42,7 +40,10 @@ export function preparedColumns(
   { data_source, file, split }: RowOrigin,
 ): Columns {
   const { row_id, prompt, completion, rejected, margin, answer, kept, number } = row;
-  const answering = (side: Prompt): Prompt => typeof prompt === "string" ? side : asMessages(side);
+  const answering = (side: Prompt): Prompt =>
+    typeof prompt === "string" || typeof side !== "string"
+      ? side
+      : [{ role: "assistant", content: side }];
   const pair = rejected !== undefined;
   return {
     data_source,
@@ -54,10 +55,6 @@ export function preparedColumns(
     extra_info: { index: row_id, split, file, row: number },
     ...kept,
   };
-}
-
-function asMessages(side: Prompt): Message[] {
-  return typeof side === "string" ? [{ role: "assistant", content: side }] : side;
 }
 
 /** Names of columns in the order in which they are written. */

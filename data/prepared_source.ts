@@ -46,18 +46,11 @@ export const ReadSource: typeof readSourceSchema = readSourceSchema;
  * Names that say what a prepared row is, or that a source would read as its id or as a different
  * shape: a column that is kept has a different one.
  */
-const TAKEN = [
-  ...["prompt", "completion", "chosen", "rejected", "margin", "answer", "label", "messages"],
-  ...["data_source", "reward_model", "extra_info", "responses_create_params", "id", "row_id"],
-];
-
-/** Why a column that is kept cannot have this name; null: it can. */
-function nameProblem(name: string): string | null {
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `'${name}' must be a plain column name`;
-  if (!TAKEN.includes(name)) return null;
-  return `'${name}' is a column of every prepared row, or decides how it is read; choose a ` +
-    "different name";
-}
+const TAKEN = new Set(
+  ("prompt completion chosen rejected margin answer label messages data_source reward_model " +
+    "extra_info responses_create_params id row_id").split(" "),
+);
+const COLUMN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 const /** @internal */ preparedSourceSchema = readSourceSchema.extend({
   split: z.string().regex(
@@ -79,8 +72,13 @@ const /** @internal */ preparedSourceSchema = readSourceSchema.extend({
   ).register(setting, PREPARED),
   keep: z.record(z.string(), z.string().min(1)).superRefine((keep, ctx) => {
     for (const name of Object.keys(keep)) {
-      const message = nameProblem(name);
-      if (message !== null) ctx.addIssue({ code: "custom", message, path: [name] });
+      const plain = COLUMN_NAME.test(name);
+      if (plain && !TAKEN.has(name)) continue;
+      const message = plain
+        ? `'${name}' is a column of every prepared row, or decides how it is read; choose a ` +
+          "different name"
+        : `'${name}' must be a plain column name`;
+      ctx.addIssue({ code: "custom", message, path: [name] });
     }
   }).default({}).describe(
     "Columns that rows keep, images too: { NAME: FIELD }; `a.b` is a nested field.",

@@ -15,8 +15,8 @@ import {
 const UNFINISHED = /\.[A-Za-z0-9][A-Za-z0-9._-]*\.[0-9a-f]{16}\.unfinished/;
 
 /**
- * Refuses a directory that has anything in it. `owner`: the run whose own directory it may be; null:
- * a run that has none yet.
+ * Refuses a directory that has anything in it. `owner`: the run whose own directory it may be;
+ * null: a run that has none yet.
  * @throws {InvalidInputError} If it is a file, or belongs to someone else.
  */
 export function refuseOthersOutput(dir: string, owner: DirectoryOwner | null): void {

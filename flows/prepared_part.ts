@@ -39,6 +39,14 @@ export type DropReason = (typeof DROP_REASONS)[number];
 export const Dropped = z.partialRecord(z.enum(DROP_REASONS), z.int().positive());
 export type Dropped = z.infer<typeof Dropped>;
 
+/** The counts of both. */
+export function added(a: Dropped, b: Dropped): Dropped {
+  const names = Object.keys({ ...a, ...b }) as DropReason[];
+  return Object.fromEntries(
+    names.toSorted().map((name) => [name, (a[name] ?? 0) + (b[name] ?? 0)]),
+  );
+}
+
 /** A dropped row that the card names. */
 export const DroppedRow = z.strictObject({
   file: z.string(),

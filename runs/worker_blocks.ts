@@ -26,6 +26,7 @@ import {
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
+type Tokenizer = NonNullable<PrepareConfig["tokenizer"]>;
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /**
@@ -36,7 +37,12 @@ export function workerBlocks(
   config: Record<string, unknown>,
   roles: readonly AnyRole[] = ROLES,
 ): WorkerBlocks | null {
-  const trains = config.trainer ?? countsTokens(config);
+  const { flow, tokenizer } = config;
+  // A flow that trains nothing may have a tokenizer: a trainer counts with it.
+  const counts = flow === "prepare" && tokenizer
+    ? { device: "cpu", python: (tokenizer as Tokenizer).python }
+    : null;
+  const trains = config.trainer ?? counts;
   if (!trains) return null;
   const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: object;
@@ -69,13 +75,6 @@ export function workerBlocks(
     workers,
     others,
   };
-}
-
-/** A trainer that only counts tokens, for a flow that has a tokenizer and trains nothing. */
-function countsTokens({ flow, tokenizer }: Record<string, unknown>): object | null {
-  if (flow !== "prepare" || !tokenizer) return null;
-  const { python } = tokenizer as NonNullable<PrepareConfig["tokenizer"]>;
-  return { device: "cpu", python };
 }
 
 /** The blocks after all replans, and the rows for the requested ones. */

@@ -72,8 +72,8 @@ function refuseAbsent(keep: PreparedSource["keep"], files: readonly ReadInput[])
   const [{ item: { name: first } }] = files as [ReadInput];
   const where = files.length === 1 ? first : `${first} or ${files.length - 1} more files`;
   throw new BadDataError(
-    `Cannot keep '${field}' as '${name}' because no row of ${where} has it. Fix: correct the name ` +
-      "in `keep`, or remove it",
+    `Cannot keep '${field}' as '${name}' because no row of ${where} has it. Fix: correct the ` +
+      "name in `keep`, or remove it",
     { field, file: first },
   );
 }
@@ -127,7 +127,7 @@ async function sameId(
       for (const one of parts) {
         const hashes = await artifacts.get(one.hashes);
         for (let place = 0; place < one.count; place++) {
-          if (!equal(hashesAt(hashes, place)[1], id)) continue;
+          if (!hashesAt(hashes, place)[1].every((byte, i) => byte === id[i])) continue;
           return `${name} row ${(await rowAt(one, place)).number}`;
         }
       }
@@ -141,8 +141,4 @@ async function sameId(
       "`ids: content`, `fields: { id: NAME }`, or `deduplicate: row` if the rows are equal",
     { row_id, file, row },
   );
-}
-
-function equal(a: Uint8Array, b: Uint8Array): boolean {
-  return a.every((byte, i) => byte === b[i]);
 }

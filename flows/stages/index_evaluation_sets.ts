@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Decontamination } from "../../configs/mod.ts";
-import { ArtifactRef, loadRows, NgramIndex, type Prompt, rowChunks } from "../../data/mod.ts";
+import { ArtifactRef, loadRows, NgramIndex, rowChunks, textOf } from "../../data/mod.ts";
 import { defineStage, type Stage } from "../../engine/mod.ts";
 import { stemOf } from "../prepared_part.ts";
 import { Paths } from "../resources.ts";
@@ -30,16 +30,16 @@ export const indexEvaluationSets: Stage<z.input<typeof Decontamination>, Evaluat
         const name = named ?? stemOf(source.path);
         const table = await loadRows([{ ...source, duplicates: "skip" }], { home });
         for await (const { rows } of rowChunks(table)) {
-          for (const { prompt } of rows) index.add(name, questionOf(prompt));
+          for (const { prompt } of rows) {
+            // Problems of many sets share a system message.
+            const asked = typeof prompt === "string"
+              ? prompt
+              : prompt.filter(({ role }) => role !== "system");
+            index.add(name, textOf(asked));
+          }
         }
         found.push({ name, problems: table.size, digest: table.digest });
       }
       return { index: await ctx.artifacts.putJson(index.record()), sets: found };
     },
   });
-
-/** Without a system message, which problems of many sets share. */
-function questionOf(prompt: Prompt): string {
-  if (typeof prompt === "string") return prompt;
-  return prompt.filter(({ role }) => role !== "system").map(({ content }) => content).join("\n");
-}

@@ -24,6 +24,7 @@ import {
 } from "../../data/mod.ts";
 import { type ArtifactStore, BadDataError, defineStage } from "../../engine/mod.ts";
 import {
+  added,
   asSourceFile,
   ColumnTypesRecord,
   Dropped,
@@ -72,7 +73,13 @@ export const readInput = defineStage({
   runs_on: "data",
   async run(input, ctx) {
     const { item } = input;
-    await refuseChanged(item);
+    if ((await digestFile(item.path)).sha256 !== item.sha256) {
+      throw new BadDataError(
+        `Cannot read ${item.name} because the file has changed since the run started. Fix: ` +
+          "restore it and resume, or start a new run",
+        { path: item.path },
+      );
+    }
     const source = input.inputs[item.input]!;
     const map = rowMapper(source, input.needs === "prompt" ? undefined : input.needs);
     const reading = { input, source, map, artifacts: ctx.artifacts };
@@ -89,7 +96,7 @@ export const readInput = defineStage({
     return {
       item,
       read: from,
-      dropped: totalOf(parts.map(({ dropped }) => dropped)),
+      dropped: parts.map(({ dropped }) => dropped).reduce(added, {}),
       named: parts.flatMap(({ named }) => named),
       types: parts.map(({ types }) => types).reduce(joined),
       parts: parts.flatMap(({ part }) => part ?? []),
@@ -169,7 +176,11 @@ function mappedRow(row: FileRow, { input, source, map, drops }: Mapping): Prepar
     if ("problem" in row) throw row.problem;
     const mapped = map(row.columns, place);
     if (mapped !== null) return preparedRow(mapped, place);
-    drops.add({ ...at, reason: "mapped_to_nothing", because: mappingOf(source) });
+    const because = [
+      ...(source.answer_as === "boxed" ? ["no \\boxed{} in its answer"] : []),
+      ...(source.dialogue === "human_assistant" ? ["a text that is no dialogue"] : []),
+    ].join(", or ");
+    drops.add({ ...at, reason: "mapped_to_nothing", because });
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     if (input.on_bad_row === "refuse") throw error;
@@ -180,14 +191,6 @@ function mappedRow(row: FileRow, { input, source, map, drops }: Mapping): Prepar
     });
   }
   return null;
-}
-
-/** What found nothing in a row. */
-function mappingOf({ answer_as, dialogue }: PreparedSource): string {
-  return [
-    ...(answer_as === "boxed" ? ["no \\boxed{} in its answer"] : []),
-    ...(dialogue === "human_assistant" ? ["a text that is no dialogue"] : []),
-  ].join(", or ");
 }
 
 type Typing = Reading & { row: FileRow };
@@ -249,21 +252,4 @@ async function keptPart(rows: PreparedRow[], { id, input, artifacts }: Keeping):
     hashes: await artifacts.put(hashes),
   };
   return { id, file, ...refs, count: rows.length };
-}
-
-function totalOf(counts: readonly Dropped[]): Dropped {
-  const all: Dropped = {};
-  for (const [reason, count] of counts.flatMap((one) => Object.entries(one))) {
-    all[reason as keyof Dropped] = (all[reason as keyof Dropped] ?? 0) + count;
-  }
-  return all;
-}
-
-async function refuseChanged({ name, path, sha256 }: InputFile): Promise<void> {
-  if ((await digestFile(path)).sha256 === sha256) return;
-  throw new BadDataError(
-    `Cannot read ${name} because the file has changed since the run started. Fix: restore it and ` +
-      "resume, or start a new run",
-    { path },
-  );
 }

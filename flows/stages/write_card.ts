@@ -3,7 +3,7 @@ import { writeAll } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, sha256Hex, type Stage } from "../../engine/mod.ts";
 import { isWritten, removeUnfinished, writeOutput } from "../output_directory.ts";
 import { cardPage, PreparedCard, relativeRecipe } from "../prepared_card.ts";
-import { type Dropped, type DroppedRow, type DropReason } from "../prepared_part.ts";
+import { added } from "../prepared_part.ts";
 import { FilteredPartSchema } from "./filter_part.ts";
 import { ReadInput } from "./read_input.ts";
 import { WrittenSplit } from "./write_split.ts";
@@ -79,6 +79,12 @@ function cardOf({ name, output, files, parts, splits, sets, recipe }: Input): Pr
     ...file.named,
     ...parts.filter((part) => part.file === file.item.file).flatMap((part) => part.named),
   ]);
+  const seen = new Map<string, number>();
+  const firsts = named.filter(({ file, reason }) => {
+    const key = `${reason} ${file}`;
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    return seen.get(key)! <= NAMED_MAX;
+  });
   return {
     format: "holdfast prepared data 1",
     name,
@@ -93,27 +99,11 @@ function cardOf({ name, output, files, parts, splits, sets, recipe }: Input): Pr
       ...set,
       rows_dropped: sum(parts.map(({ contaminated }) => contaminated[set.name] ?? 0)),
     })),
-    dropped_rows: firstOfEach(named),
+    dropped_rows: firsts,
     recipe: relativeRecipe(recipe, output),
   };
 }
 
-function added(a: Dropped, b: Dropped): Dropped {
-  const names = Object.keys({ ...a, ...b }) as DropReason[];
-  return Object.fromEntries(
-    names.toSorted().map((name) => [name, (a[name] ?? 0) + (b[name] ?? 0)]),
-  );
-}
-
 function sum(counts: readonly number[]): number {
   return counts.reduce((all, one) => all + one, 0);
-}
-
-function firstOfEach(named: readonly DroppedRow[]): DroppedRow[] {
-  const count = new Map<string, number>();
-  return named.filter(({ file, reason }) => {
-    const key = `${reason} ${file}`;
-    count.set(key, (count.get(key) ?? 0) + 1);
-    return count.get(key)! <= NAMED_MAX;
-  });
 }

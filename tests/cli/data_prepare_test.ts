@@ -58,7 +58,7 @@ Deno.test("data prepare writes Parquet and prints its card; nothing is written o
   deepStrictEqual(await digests(`${home}/text`), await digests(`${home}/calm`));
 });
 
-Deno.test("data prepare that SIGKILL ends at any durable write, and resume, write the same bytes", async () => {
+Deno.test("data prepare ended by SIGKILL at a durable write resumes to the same bytes", async () => {
   for (const n of sampled([7, 12, 2, 4, 9, 14], 2)) {
     const name = `killed${n}`;
     const file = await config(name);
@@ -72,7 +72,7 @@ Deno.test("data prepare that SIGKILL ends at any durable write, and resume, writ
   }
 });
 
-Deno.test("data prepare refuses a configuration of a different flow, and limits without a tokenizer", async () => {
+Deno.test("data prepare refuses a different flow, and limits without a tokenizer", async () => {
   const other = await prepare(SMALL);
   strictEqual(other.code, 2);
   match(other.err, /because its flow is 'quickstart': set flow: prepare, or use 'run'/);

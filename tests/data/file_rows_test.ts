@@ -13,7 +13,7 @@ async function rowsOf(name: string, content: string): Promise<FileRow[]> {
   }
 }
 
-Deno.test("fileRows() hands out a broken line with its place, and reads what follows it", async () => {
+Deno.test("fileRows() hands out a broken line with its place, and reads on", async () => {
   const rows = await rowsOf("a.jsonl", '{"a":1}\n\n{broken\n[1]\n{"a":2}\n');
   deepStrictEqual(rows.map(({ place }) => place.line), [1, 3, 4, 5]);
   deepStrictEqual(rows.map((row) => "columns" in row ? row.columns : null), [
@@ -26,7 +26,7 @@ Deno.test("fileRows() hands out a broken line with its place, and reads what fol
   match("problem" in broken ? broken.problem.message : "", /a\.jsonl:3: the line is not JSON/);
 });
 
-Deno.test("fileRows() counts the rows of formats without lines, and ends where these are damaged", async () => {
+Deno.test("fileRows() counts rows of formats without lines, and ends at damage", async () => {
   const rows = await rowsOf("a.csv", "a,b\n1,2\n3,4\n");
   deepStrictEqual(rows.map((row) => [row.place.row, "columns" in row && row.columns.a]), [
     [1, "1"],

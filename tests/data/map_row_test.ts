@@ -18,7 +18,7 @@ Deno.test("lastBoxed() has the content of the last box, with balanced braces", (
   strictEqual(lastBoxed("1"), null);
 });
 
-Deno.test("rowMapper() takes the answer out of its box, and keeps the whole text as completion", () => {
+Deno.test("rowMapper() takes an answer out of its box, and completes with the whole", () => {
   const source = { fields: { prompt: "problem", answer: "solution" }, answer_as: "boxed" };
   const columns = { problem: "1+1", solution: "it is \\boxed{2}", level: "Level 1" };
   deepStrictEqual(mapped(columns, { ...source, keep: { level: "level" } }), {
@@ -32,7 +32,7 @@ Deno.test("rowMapper() takes the answer out of its box, and keeps the whole text
   strictEqual(mapped({ problem: "1+1" }, source), null);
 });
 
-Deno.test("dialogueOf() splits hh-rlhf's texts into messages, and joins turns of one speaker", () => {
+Deno.test("dialogueOf() splits texts into messages, and joins turns of one speaker", () => {
   deepStrictEqual(dialogueOf("\n\nHuman: Hi\n\nthere\n\nAssistant: Yes\n\nAssistant: and no"), [
     { role: "user", content: "Hi\n\nthere" },
     { role: "assistant", content: "Yes\n\nand no" },
@@ -41,7 +41,7 @@ Deno.test("dialogueOf() splits hh-rlhf's texts into messages, and joins turns of
   strictEqual(dialogueOf("\n\nHuman: Hi\n\nAssistant: "), null);
 });
 
-Deno.test("rowMapper() reads the dialogues of a preference, whose common beginning is the prompt", () => {
+Deno.test("rowMapper() reads a preference of dialogues by their common beginning", () => {
   const source = { dialogue: "human_assistant" };
   const start = "\n\nHuman: a\n\nAssistant: b\n\nHuman: c";
   const row = mapped(

@@ -3,9 +3,10 @@ import fc from "fast-check";
 import { NgramIndex, wordsOf } from "../../data/ngrams.ts";
 
 Deno.test("wordsOf() has letters and digits of any script in lower case", () => {
-  deepStrictEqual(wordsOf("Janet’s $2 ducks,\n\\frac{1}{2} Über ２"), [
-    ...["janet", "s", "2", "ducks", "frac", "1", "2", "über", "2"],
-  ]);
+  deepStrictEqual(
+    wordsOf("Janet’s $2 ducks,\n\\frac{1}{2} Über ２"),
+    "janet s 2 ducks frac 1 2 über 2".split(" "),
+  );
 });
 
 Deno.test("NgramIndex finds a sequence anywhere in a text, and says whose it is", () => {
@@ -27,7 +28,7 @@ Deno.test("NgramIndex finds a text with fewer words only in a text of exactly it
   strictEqual(index.find("!"), null);
 });
 
-Deno.test("NgramIndex finds exactly the texts that share a sequence of words, also when it is read again", () => {
+Deno.test("NgramIndex finds exactly the texts that share words, also read again", () => {
   const text = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 8 });
   fc.assert(
     fc.property(

@@ -16,7 +16,7 @@ Deno.test("a column that is kept has no name that decides how a row is read", ()
   strictEqual(problem({ level: "level", images: "image" }), "");
 });
 
-Deno.test("settings of a source have a preparation's facts there, and their own where they were", () => {
+Deno.test("a source's settings have a preparation's facts there, and their own before", () => {
   deepStrictEqual(saidOf(ReadSource.shape.path), PREPARED);
   strictEqual(saidOf(ReadSource.shape.format).fork, PREPARED.fork);
   strictEqual(saidOf(SourceConfig.shape.format).rows, true);

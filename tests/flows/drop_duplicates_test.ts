@@ -11,13 +11,13 @@ const rowsOf = async (deduplicate: string) => {
   return (await run.card()).inputs.map(({ written }) => written);
 };
 
-Deno.test("of equal rows the first one stays, in the order of files and rows", async () => {
+Deno.test("of equal rows the first stays, in the order of files and rows", async () => {
   deepStrictEqual(await rowsOf("prompt"), [1, 1]);
   deepStrictEqual(await rowsOf("row"), [2, 1]);
   deepStrictEqual(await rowsOf("none"), [2, 2]);
 });
 
-Deno.test("an id of two rows that differ ends the run with both places and what to do", async () => {
+Deno.test("an id of two rows that differ ends the run with both places", async () => {
   const twice = {
     "in/a.jsonl": [{ id: 1, prompt: "a" }, { id: 2, prompt: "b" }],
     "in/b.jsonl": [{ id: 3, prompt: "c" }, { id: 2, prompt: "d" }],

@@ -1,7 +1,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { Preparing } from "./preparing.ts";
 
-Deno.test("lengths in characters count code points of the prompt, and of its longest completion", async () => {
+Deno.test("lengths in characters are code points, with the longest completion", async () => {
   const run = await Preparing.of({
     "a.jsonl": [
       { prompt: "😀😀", chosen: "a", rejected: "b" },

@@ -4,7 +4,7 @@ import { Preparing } from "./preparing.ts";
 const sets = (names: string[]) => names.map((path) => ({ path: `DIR/${path}` }));
 const text = (word: string) => Array.from({ length: 5 }, (_, i) => `${word}${i}`).join(" ");
 
-Deno.test("rows are compared with the questions of evaluation sets, not with their system messages", async () => {
+Deno.test("rows are compared with questions of sets, not with system messages", async () => {
   const system = { role: "system", content: text("system") };
   const run = await Preparing.of({
     "held.jsonl": [{ prompt: [system, { role: "user", content: text("held") }] }],

@@ -2,7 +2,7 @@ import { deepStrictEqual } from "node:assert/strict";
 import { Preparing } from "./preparing.ts";
 
 /** The fake trainer's tokens are characters. */
-Deno.test("lengths in tokens are those of the tokenizer, of rows that are not left out", async () => {
+Deno.test("lengths in tokens are of rows that are not left out", async () => {
   const run = await Preparing.of({
     "a.jsonl": [
       { prompt: "abc", completion: "de" },

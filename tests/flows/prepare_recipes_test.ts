@@ -59,7 +59,7 @@ async function prepared(name: string, files: Files): Promise<Prepared> {
 
 const NAMES = [...Deno.readDirSync(ROOM)].map(({ name }) => name).toSorted();
 
-Deno.test("the recipes of configs/prepare ship, each with its schema line, its source and its command", async () => {
+Deno.test("each recipe ships with its schema line, its source and its command", async () => {
   deepStrictEqual(NAMES, [
     "deepscaler.yaml",
     "gsm8k.yaml",
@@ -81,7 +81,7 @@ Deno.test("the recipes of configs/prepare ship, each with its schema line, its s
 const question = (n: number) =>
   `A farm has ${n} fields with ${n + 1} cows on each of them. How many cows does the farm have?`;
 
-Deno.test("gsm8k.yaml: the number after #### is the answer, and the test split's problems are gone", async () => {
+Deno.test("gsm8k.yaml: N after #### is the answer; test problems are gone", async () => {
   const row = (n: number) => ({
     question: question(n),
     answer: `It has <<${n}>>\n#### ${n * n + n}`,
@@ -100,7 +100,7 @@ Deno.test("gsm8k.yaml: the number after #### is the answer, and the test split's
   match(row_id, /^gsm8k\/[0-9a-f]{20}$/);
 });
 
-Deno.test("deepscaler.yaml: the solution stays beside the answer, also if it is empty", async () => {
+Deno.test("deepscaler.yaml: the solution stays beside the answer", async () => {
   const row = (n: number, solution: string) => ({ problem: question(n), answer: `${n}`, solution });
   const { card, rows } = await prepared("deepscaler", {
     "deepscaler/train.parquet": await parquet([row(2, "so 2"), row(3, ""), row(9, "")]),
@@ -114,7 +114,7 @@ Deno.test("deepscaler.yaml: the solution stays beside the answer, also if it is 
   ]);
 });
 
-Deno.test("hh_rlhf.yaml: dialogues become messages, and pairs that cannot be compared are counted", async () => {
+Deno.test("hh_rlhf.yaml: dialogues become messages; other pairs are counted", async () => {
   const start = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: Who are you?";
   const pair = (chosen: string, rejected: string) => ({ chosen, rejected });
   const rows = [
@@ -177,7 +177,7 @@ Deno.test("mm_math.yaml: the image stays byte by byte beside its problem", async
     }]),
   });
   const [{ answer, columns }] = rows as [Row];
-  deepStrictEqual([answer, columns.image, columns.knowledge], [
-    ...["3", image, [{ name: "triangles" }]],
-  ]);
+  deepStrictEqual([answer, columns.image, columns.knowledge], ["3", image, [{
+    name: "triangles",
+  }]]);
 });

@@ -57,7 +57,7 @@ const calm = await Preparing.of(FILES, CONFIG);
 const prepared = await calm.done();
 const digests = await calm.digests();
 
-Deno.test("prepare writes each split as Parquet, with a card that counts every drop by reason", async () => {
+Deno.test("prepare writes splits as Parquet, and a card that counts drops by reason", async () => {
   deepStrictEqual(Object.keys(digests), [
     "README.md",
     "card.json",
@@ -144,7 +144,7 @@ const points = killPoints([...calm.moments].filter((name) => name !== "note/outp
   count: Infinity,
 });
 
-Deno.test("prepare killed after a recorded row and resumed writes the same bytes: ten rows of the seed in CI, else all", async () => {
+Deno.test("prepare killed after any recorded row and resumed writes the same bytes", async () => {
   ok(points.length > 30, `${points.length} rows are recorded`);
   for (const moment of sampled(points, KILLS)) {
     const other = await Preparing.of(FILES, CONFIG);
@@ -154,7 +154,7 @@ Deno.test("prepare killed after a recorded row and resumed writes the same bytes
   }
 });
 
-Deno.test("engines that each die at their second write bring a preparation to the same bytes", async () => {
+Deno.test("engines that each die at their second write end with the same bytes", async () => {
   const other = await Preparing.of(FILES, CONFIG);
   await other.done({ deaths: Array.from({ length: 60 }, () => ({ crash_after_appends: 2 })) });
   // A run has at least six writes, one after the other.

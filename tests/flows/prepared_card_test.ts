@@ -15,7 +15,7 @@ const card = PreparedCard.parse({
   recipe: {},
 });
 
-Deno.test("droppedTable() has a column for each reason that occurs, and the sum of several files", () => {
+Deno.test("droppedTable() has a column for each reason, and a sum of several files", () => {
   deepStrictEqual(droppedTable(card), {
     header: ["file", "read", "written", "duplicate", "too_long"],
     lines: [

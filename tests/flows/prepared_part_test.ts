@@ -46,9 +46,10 @@ Deno.test("Drops counts every row, and names the first three of each reason", ()
 });
 
 Deno.test("stemOf() is a file's name without what says its format", () => {
-  deepStrictEqual(["/a/train.jsonl.gz", "b.parquet", "/c/d/", "v1.2.csv"].map(stemOf), [
-    ...["train", "b", "d", "v1.2"],
-  ]);
+  deepStrictEqual(
+    ["/a/train.jsonl.gz", "b.parquet", "/c/d/", "v1.2.csv"].map(stemOf),
+    "train b d v1.2".split(" "),
+  );
 });
 
 Deno.test("errorAt() and asSourceFile() name a file as the card and as readers do", async () => {

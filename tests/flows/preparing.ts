@@ -60,7 +60,7 @@ export class Preparing {
     return new Preparing(dir, config);
   }
 
-  /** Runs engine after engine: each dies as it should, and the last one brings the run to its end. */
+  /** Runs engine after engine: each dies as it should, and the last one ends the run. */
   async run(
     { deaths = [], slots = 4 }: { deaths?: readonly MemoryStoreOptions[]; slots?: number } = {},
   ): Promise<Outcome<PreparedData>> {

@@ -7,7 +7,7 @@ const numbered = (count: number) =>
 const one = (files: Record<string, readonly object[] | string>, more: object = {}) =>
   Preparing.of(files, { inputs: [{ path: "DIR/in.jsonl" }], ...more });
 
-Deno.test("a file is read in parts of 4,096 rows, and a resume continues after the last one", async () => {
+Deno.test("a file is read in parts, and a resume continues after the last one", async () => {
   const files = { "in.jsonl": numbered(9000) };
   const calm = await one(files);
   await calm.done();
@@ -24,7 +24,7 @@ Deno.test("a file is read in parts of 4,096 rows, and a resume continues after t
   }
 });
 
-Deno.test("a row that is none ends the run with its file and line, or is dropped and counted", async () => {
+Deno.test("a broken row ends the run with its file and line, or is counted", async () => {
   const files = { "in.jsonl": '{"prompt":"a"}\n{"prompt":"b"\n{"question":["x"]}\n{"x":1}\n' };
   match(await (await one(files)).failure(), /in\.jsonl:2: the line is not JSON/);
   const dropping = await one(files, { on_bad_row: "drop" });
@@ -35,7 +35,7 @@ Deno.test("a row that is none ends the run with its file and line, or is dropped
   match(dropped_rows[2]!.because, /^in\.jsonl:4: the row has no 'prompt'/);
 });
 
-Deno.test("a column that changes its type ends the run with both rows, also across files", async () => {
+Deno.test("a column that changes its type ends the run with both rows", async () => {
   const inputs = [{ path: "DIR/in", keep: { level: "level" } }];
   const within = await Preparing.of({
     "in/a.jsonl": [{ prompt: "a", level: 1 }, { prompt: "b", level: "2" }],

@@ -81,6 +81,7 @@ async function writeFiles(): Promise<void> {
   }
   const write = (name: string, rows: string[]) =>
     Deno.writeTextFile(`${DIR}/${name}`, `${rows.join("\n")}\n`);
+  await write("apart.jsonl", ['{"prompt":"of no row"}']);
   for (const name of ["train.jsonl", "eval.jsonl", "held.jsonl", "other.jsonl"]) {
     await write(name, Array.from({ length: 12 }, (_, n) => row(n, name)));
   }
@@ -221,7 +222,7 @@ const CONFIGS: Record<Flow, Fields> = {
     inputs: [{ path: here("train.jsonl") }],
     tokenizer: model,
     lengths: { prompt_tokens_max: 4000 },
-    decontaminate: { sets: [{ path: here("held.jsonl") }] },
+    decontaminate: { sets: [{ path: here("apart.jsonl") }] },
   },
 };
 
@@ -270,7 +271,7 @@ const TWICE = { train: [{ path: here("twice.jsonl"), duplicates: "skip" }], eval
 type Work = [Flow, string, Case];
 /** Settings that need more of a run than most. */
 const MORE: Work[] = [
-  ...ALL.filter((flow) => flow !== "evaluate").map((
+  ...ALL.filter((flow) => "recovery" in FLOWS[flow].shape && flow !== "evaluate").map((
     flow,
   ): Work => [flow, "recovery.", { hook: roomless }]),
   ["preference", "task.", { more: { task: {}, data: undefined } }],

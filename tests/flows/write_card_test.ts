@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { Preparing } from "./preparing.ts";
 
-Deno.test("the card has the recipe with relative paths, and digests of what was read and written", async () => {
+Deno.test("the card has the recipe with relative paths, and all digests", async () => {
   const run = await Preparing.of({ "in/a.jsonl": [{ prompt: "a" }, { prompt: "a" }] }, {
     name: "one",
     inputs: [{ path: "DIR/in", name: "source" }],
@@ -30,7 +30,8 @@ Deno.test("of each input and reason the card names the first three rows", async 
   await run.done();
   const { dropped_rows, rows: counts } = await run.card();
   deepStrictEqual(counts.dropped, { duplicate: 24 });
-  deepStrictEqual(dropped_rows.map(({ file, row }) => `${file}:${row}`), [
-    ...["a.jsonl:5", "a.jsonl:9", "a.jsonl:13", "b.jsonl:1", "b.jsonl:2", "b.jsonl:3"],
-  ]);
+  deepStrictEqual(
+    dropped_rows.map(({ file, row }) => `${file}:${row}`),
+    "a.jsonl:5 a.jsonl:9 a.jsonl:13 b.jsonl:1 b.jsonl:2 b.jsonl:3".split(" "),
+  );
 });

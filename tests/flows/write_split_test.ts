@@ -16,7 +16,7 @@ Deno.test("nothing left, or an empty split, ends the run before a file is writte
   deepStrictEqual(Object.keys(await rare.digests()), ["owner.json"]);
 });
 
-Deno.test("what a killed engine left of a file is removed, and files with other names stay", async () => {
+Deno.test("what a killed engine left is removed, and other files stay", async () => {
   const calm = await Preparing.of(FILES, CONFIG);
   await calm.done();
   const killed = await Preparing.of(FILES, CONFIG);
