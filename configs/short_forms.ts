@@ -8,8 +8,8 @@ type Fields = Record<string, unknown>;
 
 /**
  * Expands the short forms: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward:
- * my.py:function`, `train: a.jsonl`, `inputs: a.jsonl`. Leaves anything else to the schema. Expanding twice changes
- * nothing.
+ * my.py:function`, `train: a.jsonl`, `inputs: a.jsonl`. Leaves anything else to the schema.
+ * Expanding twice changes nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };

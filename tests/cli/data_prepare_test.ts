@@ -58,7 +58,7 @@ Deno.test("data prepare writes Parquet and prints its card; nothing is written o
   deepStrictEqual(await digests(`${home}/text`), await digests(`${home}/calm`));
 });
 
-Deno.test("data prepare ended by SIGKILL at a durable write resumes to the same bytes", async () => {
+Deno.test("data prepare ended by SIGKILL resumes to the same bytes", async () => {
   for (const n of sampled([7, 12, 2, 4, 9, 14], 2)) {
     const name = `killed${n}`;
     const file = await config(name);

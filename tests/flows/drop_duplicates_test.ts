@@ -25,7 +25,7 @@ Deno.test("an id of two rows that differ ends the run with both places", async (
   const run = await Preparing.of(twice, { inputs: [{ path: "DIR/in" }] });
   match(
     await run.failure(),
-    /Cannot prepare b\.jsonl row 2 because its id '2' already belongs to a\.jsonl row 2\. Fix: give/,
+    /Cannot prepare b\.jsonl row 2 because its id '2' already belongs to a\.jsonl row 2\. Fix:/,
   );
   const by_content = await Preparing.of(twice, { inputs: [{ path: "DIR/in", ids: "content" }] });
   await by_content.done();
