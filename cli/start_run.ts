@@ -1,5 +1,5 @@
 import { loadConfig, type LoadedConfig } from "../configs/mod.ts";
-import { checkAlgorithm, flowDefinition, SHIPPED } from "../flows/mod.ts";
+import { checkAlgorithm, flowDefinition, refuseOthersOutput, SHIPPED } from "../flows/mod.ts";
 import {
   type AnyDefinition,
   checkModelCode,
@@ -56,6 +56,7 @@ export async function startRun(
 ): Promise<number> {
   const { early, queued } = options;
   const definition = flowDefinition(loaded.config.flow);
+  if (loaded.config.flow === "prepare") refuseOthersOutput(loaded.config.output, null);
   const say = (text: string) => void errorScreen().write(`${text}\n`);
   const looking = {
     home: home.dir,

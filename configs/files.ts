@@ -7,7 +7,15 @@ import { type Path, valueAt } from "./schema_walk.ts";
 import { holds, shippedFiles } from "./shipped_files.ts";
 import { didYouMean } from "./suggest.ts";
 
-type Kind = "model" | "rows" | "reward" | "algorithm" | "python" | "output" | "address";
+type Kind =
+  | "model"
+  | "tokenizer"
+  | "rows"
+  | "output"
+  | "reward"
+  | "algorithm"
+  | "python"
+  | "address";
 type Named = { path: Path; kind: Kind; text: string };
 
 /**
@@ -30,6 +38,11 @@ export function namedFiles(value: unknown): Named[] {
       list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
     ),
     { path: ["algorithm", "source"], kind: "algorithm" },
+    { path: ["output"], kind: "output" },
+    { path: ["tokenizer", "path"], kind: "tokenizer" },
+    ...[["inputs"], ["decontaminate", "sets"]].flatMap((part) =>
+      list(part).map((i) => ({ path: [...part, i, "path"], kind: "rows" as const }))
+    ),
     ...sets.flatMap((set) =>
       list([...set, "data"]).map((i) => ({
         path: [...set, "data", i, "path"],
@@ -42,7 +55,7 @@ export function namedFiles(value: unknown): Named[] {
         { path: [...rewards, i, "path"], kind: "model" as const },
       ])
     ),
-    ...["trainer", "value_model", "sampler"].map((block) => ({
+    ...["trainer", "value_model", "sampler", "tokenizer"].map((block) => ({
       path: [block, "python"],
       kind: "python" as const,
     })),
@@ -113,6 +126,12 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     if (lacks.length === 0) return null;
     return `${dir} is not a Hugging Face model directory: it has no ${lacks.join(" and no ")}`;
   },
+  async tokenizer(dir) {
+    if (await kindOf(dir) !== "directory") return `there is no directory at ${dir}`;
+    const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
+    if (names.some((name) => /^(tokenizer.*|vocab.*|.*\.model)$/.test(name))) return null;
+    return `${dir} has no tokenizer (tokenizer.json, tokenizer_config.json, ...)`;
+  },
   async rows(file) {
     const found = await kindOf(file);
     if (found === "file") return null;
@@ -150,6 +169,7 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     return `there is no Python at ${command}; name the interpreter's file, or leave it null for ` +
       "a managed environment";
   },
+  // Whether a run may write there is asked when one starts: a prepared directory is no mistake.
   async output(dir) {
     return await kindOf(dir) === "file" ? `${dir} is a file, not a directory` : null;
   },

@@ -6,6 +6,7 @@ import type { SamplerConfig, TrainerConfig, ValueModelConfig } from "../workers/
 import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
 import type { StopConfig } from "./evaluation_set_config.ts";
 import type { Evaluated } from "./evaluation_sets.ts";
+import type { LengthLimits } from "./prepare_config.ts";
 import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
 /**
@@ -51,4 +52,6 @@ export type Blocks = {
   model?: Partial<ModelOrRecipe>;
   checkpoints?: CheckpointsConfig;
   stop?: StopConfig | null;
+  lengths?: LengthLimits;
+  tokenizer?: object | null;
 };

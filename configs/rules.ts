@@ -10,6 +10,7 @@ import { METRIC_RULES } from "./metric_rules.ts";
 import { MODEL_RULES } from "./model_rules.ts";
 import { OPTIMIZER_RULES, optimizersOf } from "./optimizer_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
+import { PREPARE_RULES } from "./prepare_config.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
@@ -32,6 +33,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   ...MIXTURE_RULES,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
+  ...PREPARE_RULES,
   ...REWARD_RULES,
   ...MEMORY_RULES,
   ...OPTIMIZER_RULES,

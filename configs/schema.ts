@@ -20,6 +20,7 @@ import {
   TrainingEvaluation,
 } from "./blocks.ts";
 import { StopConfig } from "./evaluation_set_config.ts";
+import { PREPARE_FIELDS } from "./prepare_config.ts";
 import { TrackConfig, TRACKED } from "./track_config.ts";
 import { SamplerConfig, TrainerConfig, ValueModelConfig, WorkersConfig } from "../workers/mod.ts";
 
@@ -286,6 +287,19 @@ export type PreferenceConfig = z.infer<typeof preferenceConfigSchema>;
 /** Schema of {@linkcode PreferenceConfig}. */
 export const PreferenceConfig: typeof preferenceConfigSchema = preferenceConfigSchema;
 
+const { name, seed } = everyFlow;
+
+const /** @internal */ prepareConfigSchema = z.strictObject({
+  flow: z.literal("prepare").describe("Prepare data; train nothing.").register(setting, WHICH),
+  name,
+  seed,
+  ...PREPARE_FIELDS,
+});
+/** Data preparation: files of rows to Parquet, with a card that counts every dropped row. */
+export type PrepareConfig = z.infer<typeof prepareConfigSchema>;
+/** Schema of {@linkcode PrepareConfig}. */
+export const PrepareConfig: typeof prepareConfigSchema = prepareConfigSchema;
+
 /** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
 export const /** @internal */ FLOWS = {
   online: OnlineConfig,
@@ -293,6 +307,7 @@ export const /** @internal */ FLOWS = {
   evaluate: EvaluateConfig,
   quickstart: QuickstartConfig,
   preference: PreferenceConfig,
+  prepare: PrepareConfig,
 };
 /** The name of a flow. */
 export type Flow = keyof typeof FLOWS;
@@ -303,6 +318,7 @@ const /** @internal */ configSchema = z.discriminatedUnion("flow", [
   EvaluateConfig,
   QuickstartConfig,
   PreferenceConfig,
+  PrepareConfig,
 ]);
 /** The configuration of any flow; `flow` tells which. */
 export type Config = z.infer<typeof configSchema>;

@@ -8,8 +8,8 @@ type Fields = Record<string, unknown>;
 
 /**
  * Expands the short forms: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward:
- * my.py:function`, `train: a.jsonl`, `track: wandb`. Leaves anything else to the schema. Expanding
- * twice changes nothing.
+ * my.py:function`, `train: a.jsonl`, `inputs: a.jsonl`, `track: wandb`. Leaves anything else to the
+ * schema. Expanding twice changes nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };
@@ -29,6 +29,12 @@ export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
     for (const part of ["train", "eval"]) {
       if (part in data) data[part] = sourceList(data[part], { at: ["data", part], moved });
     }
+  }
+  if ("inputs" in out) out.inputs = sourceList(out.inputs, { at: ["inputs"], moved });
+  if (isFields(out.decontaminate) && "sets" in out.decontaminate) {
+    const { decontaminate } = out;
+    const sets = sourceList(decontaminate.sets, { at: ["decontaminate", "sets"], moved });
+    out.decontaminate = { ...decontaminate, sets };
   }
   if (isFields(out.evaluate)) out.evaluate = evaluateBlock(out.evaluate, moved);
   return { value: out, moved };

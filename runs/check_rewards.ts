@@ -160,7 +160,7 @@ async function loaded(
       { source, unset },
     );
   }
-  const { trainer } = config as Pick<Config, "trainer">;
+  const { trainer } = config as Pick<Exclude<Config, { flow: "prepare" }>, "trainer">;
   const python = await ensureEnvironment(environmentOf(trainer), {
     home,
     own: trainer.python,

@@ -303,10 +303,14 @@ function makeGroups(
   });
 }
 
+/** Files and parts of data that are in memory at once. */
+const DATA_SLOTS = 4;
+
 /** A task of a role occupies one of its groups. Trainers take turns by themselves. */
 function workerSlots(groups: WorkerGroups | null): Record<string, number> {
   const roles = [...groups?.byRole ?? []].filter(([role]) => role !== trainerRole);
-  return Object.fromEntries(roles.map(([{ name }, workers]) => [name, workers.count || 1]));
+  const slots = roles.map(([{ name }, workers]) => [name, workers.count || 1]);
+  return { data: DATA_SLOTS, ...Object.fromEntries(slots) };
 }
 
 function resourcesOf(

@@ -54,6 +54,7 @@ export {
   PYTHON_MINOR_MAX,
   PYTHON_MINOR_MIN,
 } from "./python_interpreter.ts";
+export type { RowLength } from "./row_lengths.ts";
 export { runPython } from "./run_python.ts";
 export * from "./sampler_config.ts";
 export * from "./trainer_config.ts";

@@ -95,6 +95,8 @@ export function batchArithmetic(config: Config): string[] {
       ];
     case "evaluate":
       return [evaluationLine(config)];
+    case "prepare":
+      return [];
   }
 }
 
@@ -151,6 +153,7 @@ function modelLines(config: Config): string[] {
 }
 
 function placements(config: Config): string[] {
+  if (config.flow === "prepare") return [];
   const { trainer } = config;
   const sampler = "sampler" in config ? config.sampler : null;
   const line = (

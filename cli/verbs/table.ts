@@ -4,6 +4,7 @@ import { cancelVerb } from "./cancel.ts";
 import { checkpointsVerb } from "./checkpoints.ts";
 import { configSchemaVerb } from "./config_schema.ts";
 import { configShowVerb } from "./config_show.ts";
+import { dataPrepareVerb } from "./data_prepare.ts";
 import { dataPreviewVerb } from "./data_preview.ts";
 import { diffVerb } from "./diff.ts";
 import { doctorVerb } from "./doctor.ts";
@@ -54,6 +55,7 @@ export const VERBS: readonly Verb[] = [
   lossShowVerb,
   lossTryVerb,
   dataPreviewVerb,
+  dataPrepareVerb,
   adapterMergeVerb,
   doctorVerb,
   configSchemaVerb,
@@ -64,7 +66,7 @@ export const VERBS: readonly Verb[] = [
 export const GROUPS: Readonly<Record<string, string>> = {
   reward: "test rewards",
   loss: "inspect losses",
-  data: "inspect data",
+  data: "inspect and prepare data",
   adapter: "work with adapters",
   config: "inspect configurations",
 };
