@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
@@ -28,7 +28,7 @@ def code_of(directory: Path) -> list[str]:
     found: set[str] = set()
     for file in CONFIGURATIONS:
         for entry in _auto_map(directory / file).values():
-            listed: list[Any] = entry if isinstance(entry, list) else [entry]
+            listed = cast("list[object]", entry) if isinstance(entry, list) else [entry]
             found.update(str(one) for one in listed if one)
     return sorted(found)
 
