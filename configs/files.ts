@@ -127,10 +127,10 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     return `${dir} is not a Hugging Face model directory: it has no ${lacks.join(" and no ")}`;
   },
   async tokenizer(dir) {
-    if (await kindOf(dir) !== "directory") return `there is no directory at ${dir}`;
+    if (await kindOf(dir) !== "directory") return `${dir} is not a directory`;
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
     if (names.some((name) => /^(tokenizer.*|vocab.*|.*\.model)$/.test(name))) return null;
-    return `${dir} has no tokenizer (tokenizer.json, tokenizer_config.json, ...)`;
+    return `${dir} has no tokenizer files (tokenizer.json or a vocabulary)`;
   },
   async rows(file) {
     const found = await kindOf(file);

@@ -82,7 +82,7 @@ const TURN = /(?:^|\n\n)(Human|Assistant):/g;
 
 /**
  * The messages of a text as hh-rlhf has it: `\n\nHuman: ...\n\nAssistant: ...`. Turns of one
- * speaker that follow each other are one message. Null: it does not begin with a turn, or a turn is
+ * speaker that follow each other are one message. Null: it does not start with a turn, or a turn is
  * empty.
  */
 export function dialogueOf(text: string): Message[] | null {

@@ -11,7 +11,7 @@ export function wordsOf(text: string): string[] {
 /** Where a text shares words with an evaluation set. `ngram`: the words. */
 type SharedWords = { set: string; ngram: string };
 
-/** An index as it is kept: a text's place in `sets` says whose it is. */
+/** An index as it is kept. Each text has the number of its set in `sets`. */
 export type NgramRecord = {
   words: number;
   sets: string[];

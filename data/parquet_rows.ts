@@ -76,7 +76,7 @@ export class ParquetRows {
     const bytes = this.#bytes.getBytes();
     this.#hash.update(bytes);
     await writeAll(this.#file, bytes);
-    this.#bytes.index = 0; // Its offset in the file goes on.
+    this.#bytes.index = 0; // Its offset in the file stays.
   }
 }
 

@@ -5,8 +5,7 @@ import { DROP_REASONS, Dropped, DroppedRow } from "./prepared_part.ts";
 
 const Counts = z.strictObject({ read: z.int(), written: z.int(), dropped: Dropped });
 
-/** The card of prepared data. Of every file and of all: read = written + dropped. */
-export const PreparedCard = z.strictObject({
+const /** @internal */ preparedCardSchema = z.strictObject({
   format: z.literal("holdfast prepared data 1"),
   name: z.string(),
   rows: Counts,
@@ -31,8 +30,10 @@ export const PreparedCard = z.strictObject({
     "The configuration; its paths start from the card's directory.",
   ),
 });
-/** The card of prepared data. */
-export type PreparedCard = z.infer<typeof PreparedCard>;
+/** The card of prepared data. Of every file and of all: read = written + dropped. */
+export type PreparedCard = z.infer<typeof preparedCardSchema>;
+/** Schema of {@linkcode PreparedCard}. */
+export const PreparedCard: typeof preparedCardSchema = preparedCardSchema;
 
 /** What the reasons mean, for the card's readers. */
 const REASONS: Record<(typeof DROP_REASONS)[number], string> = {

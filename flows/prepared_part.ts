@@ -22,6 +22,7 @@ export const InputFile = z.strictObject({
   sha256: z.string(),
   bytes: z.int(),
 });
+/** @internal */
 export type InputFile = z.infer<typeof InputFile>;
 
 /** Why rows are dropped, in the order in which they are looked at. */

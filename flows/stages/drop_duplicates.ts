@@ -19,12 +19,14 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-const UniqueRows = z.strictObject({
+const /** @internal */ uniqueRowsSchema = z.strictObject({
   parts: z.array(ThinnedPart),
   types: ColumnTypesRecord.describe("Of each column, over all files."),
 });
 /** The parts of all files without their duplicates. */
-export type UniqueRows = z.infer<typeof UniqueRows>;
+export type UniqueRows = z.infer<typeof uniqueRowsSchema>;
+/** Schema of {@linkcode UniqueRows}. */
+export const UniqueRows: typeof uniqueRowsSchema = uniqueRowsSchema;
 
 /**
  * Drops every row that an earlier one equals, in the order of files and rows, and refuses an id

@@ -34,8 +34,10 @@ const Input = z.strictObject({
   splits: z.record(z.string(), z.number()),
 });
 type Input = z.output<typeof Input>;
+/** @internal */
+type Given = z.input<typeof Input>;
 
-const FilteredPart = z.strictObject({
+const /** @internal */ filteredPartSchema = z.strictObject({
   file: z.int(),
   rows: ArtifactRef,
   kept: ArtifactRef.describe("JSON: the places of the rows of each split, in order."),
@@ -47,15 +49,15 @@ const FilteredPart = z.strictObject({
   named: z.array(DroppedRow),
 });
 /** A part whose rows are decided: dropped for a reason, or of a split. */
-export type FilteredPart = z.infer<typeof FilteredPart>;
+export type FilteredPart = z.infer<typeof filteredPartSchema>;
 /** Schema of {@linkcode FilteredPart}. */
-export const FilteredPartSchema = FilteredPart;
+export const FilteredPart: typeof filteredPartSchema = filteredPartSchema;
 
 /**
  * Decides every row of a part: too short, too long, contained in an evaluation set, or of a split.
  * Writes artifacts alone: safe to run twice.
  */
-export const filterPart: Stage<z.input<typeof Input>, FilteredPart> = defineStage({
+export const filterPart: Stage<Given, FilteredPart> = defineStage({
   name: "filter_part",
   version: 1,
   input: Input,

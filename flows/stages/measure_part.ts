@@ -14,15 +14,16 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** A part, and the tokens of its rows. */
-export const MeasuredPart = ThinnedPart.extend({
+const /** @internal */ measuredPartSchema = ThinnedPart.extend({
   tokens: ArtifactRef.optional().describe(
     "JSON: tokens of the prompt and of the longest sequence of each row that is not left out, in " +
       "order; absent: they were not counted.",
   ),
 });
 /** A part, and the tokens of its rows. */
-export type MeasuredPart = z.infer<typeof MeasuredPart>;
+export type MeasuredPart = z.infer<typeof measuredPartSchema>;
+/** Schema of {@linkcode MeasuredPart}. */
+export const MeasuredPart: typeof measuredPartSchema = measuredPartSchema;
 
 /** Counts the tokens of a part's rows with a model's own tokenizer. Safe to run twice. */
 export const measurePart: Stage<Input, MeasuredPart> = defineStage({

@@ -22,7 +22,7 @@ import {
   typeOf,
   unified,
 } from "../../data/mod.ts";
-import { type ArtifactStore, BadDataError, defineStage } from "../../engine/mod.ts";
+import { type ArtifactStore, BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import {
   added,
   asSourceFile,
@@ -45,9 +45,10 @@ const Input = z.strictObject({
   deduplicate: z.enum(["none", "prompt", "row"]),
 });
 type Input = z.output<typeof Input>;
+/** @internal */
+type Given = z.input<typeof Input>;
 
-/** A file that was read: its parts, and what was dropped on the way. */
-export const ReadInput = z.strictObject({
+const /** @internal */ readInputSchema = z.strictObject({
   item: InputFile,
   read: z.int(),
   dropped: Dropped,
@@ -55,7 +56,10 @@ export const ReadInput = z.strictObject({
   types: ColumnTypesRecord,
   parts: z.array(Part),
 });
-export type ReadInput = z.infer<typeof ReadInput>;
+/** A file that was read: its parts, and what was dropped on the way. */
+export type ReadInput = z.infer<typeof readInputSchema>;
+/** Schema of {@linkcode ReadInput}. */
+export const ReadInput: typeof readInputSchema = readInputSchema;
 
 /** Of one part: the durable steps in which a file is read. */
 const PART_ROWS_MAX = 4096;
@@ -65,7 +69,7 @@ const PART_CHARACTERS_MAX = 8 * 1024 * 1024;
  * Reads and maps the rows of one file, part by part: each part is recorded, and a resume continues
  * after the last one. Writes artifacts alone: safe to run twice.
  */
-export const readInput = defineStage({
+export const readInput: Stage<Given, ReadInput> = defineStage({
   name: "read_input",
   version: 1,
   input: Input,

@@ -4,7 +4,7 @@ import { defineStage, type RecordingContext, sha256Hex, type Stage } from "../..
 import { isWritten, removeUnfinished, writeOutput } from "../output_directory.ts";
 import { cardPage, PreparedCard, relativeRecipe } from "../prepared_card.ts";
 import { added } from "../prepared_part.ts";
-import { FilteredPartSchema } from "./filter_part.ts";
+import { FilteredPart } from "./filter_part.ts";
 import { ReadInput } from "./read_input.ts";
 import { WrittenSplit } from "./write_split.ts";
 
@@ -12,15 +12,16 @@ const Input = z.strictObject({
   name: z.string(),
   output: z.string(),
   files: z.array(ReadInput),
-  parts: z.array(FilteredPartSchema),
+  parts: z.array(FilteredPart),
   splits: z.array(WrittenSplit),
   sets: z.array(z.strictObject({ name: z.string(), problems: z.int(), digest: z.string() })),
   recipe: z.record(z.string(), z.unknown()),
 });
 type Input = z.output<typeof Input>;
+/** @internal */
+type Given = z.input<typeof Input>;
 
-/** Where prepared data are, and how many rows were read, written and dropped. */
-export const PreparedData = z.strictObject({
+const /** @internal */ preparedDataSchema = z.strictObject({
   dir: z.string(),
   rows: PreparedCard.shape.rows,
   splits: z.array(WrittenSplit),
@@ -28,7 +29,9 @@ export const PreparedData = z.strictObject({
   page_bytes: z.int(),
 });
 /** Where prepared data are, and how many rows were read, written and dropped. */
-export type PreparedData = z.infer<typeof PreparedData>;
+export type PreparedData = z.infer<typeof preparedDataSchema>;
+/** Schema of {@linkcode PreparedData}. */
+export const PreparedData: typeof preparedDataSchema = preparedDataSchema;
 
 /** Of each input and reason, the card names the first rows. */
 const NAMED_MAX = 3;
@@ -37,7 +40,7 @@ const NAMED_MAX = 3;
  * Writes the card next to the data, and removes what killed engines left there. A second run writes
  * the same files.
  */
-export const writeCard: Stage<z.input<typeof Input>, PreparedData> = defineStage({
+export const writeCard: Stage<Given, PreparedData> = defineStage({
   name: "write_card",
   version: 1,
   input: Input,

@@ -11,13 +11,13 @@ import { BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import { claimOutput, isWritten, writeOutput } from "../output_directory.ts";
 import { ColumnTypesRecord, InputFile, rowsOfPart, stemOf } from "../prepared_part.ts";
 import { Paths } from "../resources.ts";
-import { type FilteredPart, FilteredPartSchema } from "./filter_part.ts";
+import { FilteredPart } from "./filter_part.ts";
 
 const Input = z.strictObject({
   split: z.string(),
   names: z.array(z.string()).describe("All splits."),
   output: z.string(),
-  parts: z.array(FilteredPartSchema),
+  parts: z.array(FilteredPart),
   types: ColumnTypesRecord,
   files: z.array(InputFile),
   inputs: z.array(PreparedSource),
@@ -25,8 +25,7 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** A file of prepared rows. */
-export const WrittenSplit = z.strictObject({
+const /** @internal */ writtenSplitSchema = z.strictObject({
   split: z.string(),
   path: z.string(),
   rows: z.int(),
@@ -34,7 +33,9 @@ export const WrittenSplit = z.strictObject({
   sha256: z.string(),
 });
 /** A file of prepared rows. */
-export type WrittenSplit = z.infer<typeof WrittenSplit>;
+export type WrittenSplit = z.infer<typeof writtenSplitSchema>;
+/** Schema of {@linkcode WrittenSplit}. */
+export const WrittenSplit: typeof writtenSplitSchema = writtenSplitSchema;
 
 /**
  * Writes the rows of a split as Parquet, one row group in memory at a time. The same rows give the
