@@ -32,7 +32,7 @@ export type TrackerOptions = {
 };
 
 const POINTS_MAX = 256;
-/** A process that is silent for so long is replaced. */
+/** A process that is silent for this long is replaced. */
 const ANSWER_LIMIT_MS = 180_000;
 const PAUSE_MS = { first: 2_000, most: 300_000 };
 

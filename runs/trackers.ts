@@ -147,7 +147,7 @@ export class Trackers {
     return await made;
   }
 
-  /** What trackers are told of the run. Ids are the same for every engine and every home's copy. */
+  /** What trackers learn about the run. Ids are the same for every engine and every home's copy. */
   async #described(): Promise<Record<string, unknown>> {
     const { head, config } = this.#options;
     const { track: _, ...rest } = config;

@@ -81,7 +81,7 @@ export async function endEarlierTrackers(
   );
 }
 
-/** Starts the process of a tracker, in a session of its own: Ctrl-C reaches only the engine. */
+/** Starts the process of a tracker, in a separate session: Ctrl-C reaches only the engine. */
 export async function startTracker(start: TrackerStart): Promise<TrackerProcess> {
   const { name, python, home, run, log_path, variables, clock = systemClock } = start;
   const { args = ["-m", "holdfast_worker.trackers.serve"] } = start;

@@ -165,7 +165,7 @@ Deno.test("the end of a run waits for a tracker as long as its limit, then kills
   await world.clock.advance(7_000);
   strictEqual(await closed, false);
   match(world.said.at(-1)!, /some points were not sent\. A resume sends them/);
-  deepStrictEqual([world.starts, world.ended], [1, 1]);
+  deepStrictEqual([world.starts, world.ended], [1, 2]); // Killed, then let go.
 });
 
 Deno.test("a process that is silent for three minutes is replaced", async () => {

@@ -6,8 +6,8 @@ import { homeNonce } from "../../workers/process_sweep.ts";
 import { withHome } from "./fixtures.ts";
 
 /** Answers every line with its environment's names. */
-const ECHO =
-  `while read -r line; do env | cut -d= -f1 | tr '\\n' ' ' | sed 's/^/{"failed":"/;s/$/"}\\n/'; done`;
+const NAMES_OF = "env | cut -d= -f1 | tr '\\n' ' '";
+const ECHO = `while read -r line; do printf '{"failed":"%s"}\\n' "$(${NAMES_OF})"; done`;
 
 type Process = Awaited<ReturnType<typeof startTracker>>;
 
