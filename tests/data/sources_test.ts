@@ -178,7 +178,7 @@ Deno.test("loadRows() gives JSON lines the digests of older versions", async () 
   );
 });
 
-Deno.test("loadRows() reads messages for their last turn or for every turn, with two digests", async () => {
+Deno.test("loadRows() reads messages for the last turn or for all, with two digests", async () => {
   const turn = (role: string, content: string) => ({ role, content });
   const messages = [
     turn("user", "1"),
