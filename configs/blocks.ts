@@ -84,6 +84,12 @@ const /** @internal */ trainingDataSchema = z.strictObject({
 export type TrainingData = z.infer<typeof trainingDataSchema>;
 /** Schema of {@linkcode TrainingData}. */
 export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
+/** Rows of supervised training. */
+export const SupervisedData = trainingDataSchema.extend({
+  teach: z.enum(["all", "last"]).default("all").describe(
+    "Which of the assistant's turns in `messages` are trained: all of them, or the last.",
+  ).register(setting, { ...ROW_FACTS, before: { value: "last" } }),
+}).register(setting, ROW_FACTS);
 export const EvaluationData = z.strictObject({
   eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,

@@ -15,6 +15,7 @@ import {
   RecipeConfig,
   RecoveryConfig,
   ReferenceConfig,
+  SupervisedData,
   SupervisedEvaluation,
   TrainingData,
   TrainingEvaluation,
@@ -141,7 +142,7 @@ const /** @internal */ supervisedConfigSchema = z.strictObject({
   rounds,
   rows_per_round: rowsPerRound,
   model: ModelConfig.describe("The model to start from."),
-  data: TrainingData.describe("Rows with completions."),
+  data: SupervisedData.describe("Rows with completions."),
   algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe(
     "The loss. Short form: its name.",
   ).register(

@@ -55,7 +55,7 @@ export class DuplicateIds {
 
 /**
  * 53 bits of a text. Quick and without garbage, which a sha256 of each id is not: its memory piles
- * up with the rows. Whoever writes ids of one hash makes only their reading slow. Source: cyrb53,
+ * up with the rows. A file with many ids of one hash is only slow to read. Source: cyrb53,
  * https://github.com/bryc/code/blob/master/jshash/experimental/cyrb53.js (public domain).
  */
 export function hashOf(text: string): number {

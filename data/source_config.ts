@@ -44,10 +44,6 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
   instruction: z.string().optional().describe(
     "Text appended to the prompt's last user message, e.g. the answer's format.",
   ),
-  teach: z.enum(["all", "last"]).default("all").describe(
-    "Which of the assistant's turns in `messages` a supervised run trains: all of them, or the " +
-      "last.",
-  ).register(setting, { before: { value: "last" } }),
   fields: z.strictObject({
     id: z.string().optional().describe("Field with the row's id; `a.b` reads a nested field."),
     prompt: z.string().optional().describe("Field with the prompt: text or chat messages."),

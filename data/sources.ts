@@ -8,7 +8,7 @@ import { RowCache } from "./row_cache.ts";
 import { readIndex } from "./row_index.ts";
 import { ROW_SHAPES } from "./row_shapes.ts";
 import type { RowTable } from "./row_table.ts";
-import { readingOf, type RowNeeds } from "./source_row.ts";
+import type { RowNeeds } from "./source_row.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
 import { sourceFiles } from "./source_files.ts";
 import { unpackedPath } from "./unpacked_file.ts";
@@ -101,12 +101,12 @@ async function filesOf(sources: SourceConfig[]): Promise<ReadFile[]> {
 
 /** What determines an index: the content of the files, in order, and how they are read. */
 function keyOf(files: ReadFile[], needs: RowNeeds | undefined): string {
-  const read = files.map(({ source, number, ...file }) => [
+  const read = files.map(({ source: { path: _, ...reading }, number, ...file }) => [
     number,
     file.format.name,
     file.compression,
     file.sha256,
-    readingOf(source, needs),
+    reading,
   ]);
   return createHash("sha256").update(JSON.stringify([VERSION, needs ?? null, read])).digest("hex");
 }

@@ -112,14 +112,6 @@ export function dictionaryOf({ header, bytes, decoder }: Omit<Page, "dictionary"
     );
 }
 
-function decodedWhole(page: Page): DecodedArray {
-  const { header, bytes, decoder } = page;
-  const { dataPage } = header.data_page_header
-    ? readDataPage(decompressed(page, bytes), header.data_page_header, decoder)
-    : readDataPageV2(bytes, header, decoder);
-  return dataPage;
-}
-
 /**
  * Of a first version's page, all is compressed, and levels say their length. Of a second version's,
  * only the values are compressed.

@@ -4,8 +4,10 @@ import { DataError, drawRows, loadRows as opened, type SourceInput } from "../..
 import { rowHome } from "./row_home.ts";
 
 const home = await rowHome();
-const loadRows = (sources: SourceInput[], options: { needs?: "completion" | "answer" } = {}) =>
-  opened(sources, { home, ...options });
+const loadRows = (
+  sources: SourceInput[],
+  options: { needs?: "completion" | "every_turn" | "answer" } = {},
+) => opened(sources, { home, ...options });
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -176,7 +178,7 @@ Deno.test("loadRows() gives JSON lines the digests of older versions", async () 
   );
 });
 
-Deno.test("loadRows() counts `teach` in the digest of supervised rows alone", async () => {
+Deno.test("loadRows() reads messages for the last turn or for all, with two digests", async () => {
   const turn = (role: string, content: string) => ({ role, content });
   const messages = [
     turn("user", "1"),
@@ -185,18 +187,14 @@ Deno.test("loadRows() counts `teach` in the digest of supervised rows alone", as
     turn("assistant", "two"),
   ];
   const path = await file(lines({ id: 1, messages }));
-  const open = async (teach: "all" | "last" | undefined, needs?: "completion") => {
-    const table = await loadRows([{ path, teach }], { needs });
+  const open = async (needs?: "completion" | "every_turn") => {
+    const table = await loadRows([{ path }], { needs });
     return { digest: table.digest, completion: (await table.rows([0]))[0]!.completion };
   };
-  const [before, last] = [await open(undefined), await open("last", "completion")];
-  deepStrictEqual(last, before);
-  deepStrictEqual(before.completion, "two");
-  const all = await open("all", "completion");
-  deepStrictEqual(all.completion, messages.slice(1));
-  notStrictEqual(all.digest, last.digest);
-  deepStrictEqual(await open(undefined, "completion"), all);
-  deepStrictEqual(await open("all"), before);
+  const [any, last, every] = [await open(), await open("completion"), await open("every_turn")];
+  deepStrictEqual(last, any);
+  deepStrictEqual([last.completion, every.completion], ["two", messages.slice(1)]);
+  notStrictEqual(every.digest, last.digest);
 });
 
 const GZIPPED = "rows.jsonl.gz";
