@@ -67,7 +67,7 @@ class Muon(torch.optim.Optimizer):
     """
     One optimizer with one state, each of whose groups is stepped by its `rule`: `muon` or `adamw`.
     Muon's settings are torch's own, except for the factor of the learning rate: Moonshot's, with
-    which a learning rate of AdamW serves both parts. Liu et al. 2025, arXiv:2502.16982, section 2.2.
+    which a learning rate of AdamW serves both parts. Liu et al. 2025, arXiv:2502.16982.
     """
 
     def __init__(self, groups: list[ParameterGroup], optimizer: Optimizer, *, fused: bool) -> None:
