@@ -21,8 +21,8 @@ const LIMITS: KeptLimits = { entries_max: 1_000_000, bytes_max: 2 ** 30 };
 
 /**
  * Results of rewards in a file of a home, which all its runs and engines share. It may be removed
- * at any time. A damaged file is made again, and while it cannot be used nothing is kept. The oldest
- * results make room for new ones.
+ * at any time. A damaged file is made again, and while it cannot be used nothing is kept. The
+ * oldest results make room for new ones.
  */
 export class KeptScoresFile implements KeptScores {
   readonly #path: string;
