@@ -2,11 +2,11 @@ import { headOf } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
-/** Rules of the preference flow: its model and its rows may each come from one of two places. */
+/** Rules of models and rows that may each come from one of two places. */
 export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords];
 
 function oneModel({ flow, model }: Blocks): Issue[] {
-  if (flow !== "preference" || !model) return [];
+  if ((flow !== "preference" && flow !== "supervised") || !model) return [];
   const given = [model.path, model.recipe].filter((one) => one !== undefined);
   if (given.length === 1) return [];
   const message = given.length === 0

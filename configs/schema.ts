@@ -131,7 +131,7 @@ const /** @internal */ supervisedConfigSchema = z.strictObject({
   ...everyFlow,
   rounds,
   rows_per_round: rowsPerRound,
-  model: ModelConfig.describe("The model to start from."),
+  model: ModelOrRecipe.describe("The model to start from: a path, or a recipe."),
   data: TrainingData.describe("Rows with completions."),
   algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe(
     "The loss. Short form: its name.",

@@ -13,6 +13,7 @@ import {
 import { mixedRound, mixtureCarried } from "./mixture.ts";
 import { openedOf } from "./open_algorithm.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
+import { startingModel } from "./starting_model.ts";
 import { judgedRound, progressCarried, type Stopping, untilDone } from "./stop_early.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawSupervised } from "./stages/draw_rows.ts";
@@ -98,7 +99,7 @@ export function supervisedRounds(
 /** Supervised fine-tuning. */
 export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
   const start = g.stage(preparePolicy, {
-    model_path: config.model.path,
+    model_path: startingModel(g, config.model),
     optimizer: config.trainer.optimizer,
   });
   const { every_rounds = null, loss = false } = config.evaluate ?? {};
