@@ -9,6 +9,7 @@ import { benchLearning } from "./learning.ts";
 import { benchLogits } from "./logits.ts";
 import { benchPacking } from "./packing.ts";
 import { benchQuickstart } from "./quickstart.ts";
+import { benchReasoningGym } from "./reasoning_gym.ts";
 import { benchRecovery } from "./recovery.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
@@ -35,6 +36,10 @@ const BENCHMARKS: Record<string, Benchmark> = {
   quickstart: {
     about: "the shipped quickstart, beside a plain PyTorch script",
     run: benchQuickstart,
+  },
+  reasoning_gym: {
+    about: "whether a mixture of three generated task families is learned, on several seeds",
+    run: benchReasoningGym,
   },
   recovery: {
     about: "seconds from each failure to the next useful work, and what was done again",
