@@ -59,6 +59,12 @@ export async function trlPython(): Promise<string> {
     await ensureRequirements(requirements, { home: HOME, onProgress: say });
 }
 
+/** The interpreter of the generator of task families. */
+export async function reasoningGymPython(): Promise<string> {
+  const requirements = new URL("peers/reasoning_gym.txt", import.meta.url);
+  return await ensureRequirements(requirements, { home: HOME, onProgress: say });
+}
+
 function say({ text }: EnvironmentProgress): void {
   console.error(text);
 }

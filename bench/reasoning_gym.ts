@@ -4,7 +4,7 @@
  * `.holdfast/bench/reasoning_gym`, so a benchmark that was stopped resumes its runs.
  */
 import { curvesSvg } from "./curves_svg.ts";
-import { mean, ROOT, rounded } from "./quickstart_run.ts";
+import { mean, reasoningGymPython, ROOT, rounded } from "./quickstart_run.ts";
 
 const RECIPES = `${ROOT}examples/reasoning_gym`;
 const ROWS = `${ROOT}datasets/reasoning_gym`;
@@ -23,12 +23,7 @@ export type Learned = Record<Family, { curve: Accuracy[]; share: number }>;
 /** `args`: `--seeds 1,2,3`; `--write` puts numbers, picture and table into the docs. */
 export async function benchReasoningGym(args: readonly string[]): Promise<Record<string, unknown>> {
   const { seeds, write } = asked(args);
-  await Deno.stat(ROWS).catch(() => {
-    throw new Error(
-      `Cannot train because ${ROWS} does not exist. Fix: run ` +
-        "python examples/reasoning_gym/make_rows.py datasets/reasoning_gym",
-    );
-  });
+  await makeRows();
   await shareEnvironments();
   const bySeed: Record<string, Learned> = {};
   for (const seed of seeds) {
@@ -58,6 +53,14 @@ export function asked(args: readonly string[]): { seeds: number[]; write: boolea
     throw new RangeError(`Cannot read '${rest.join(" ")}': there are --seeds 1,2,3 and --write`);
   }
   return { seeds, write };
+}
+
+/** Rows for the recipes, at the place that they name. The same bytes each time. */
+async function makeRows(): Promise<void> {
+  const python = await reasoningGymPython();
+  const args = [`${RECIPES}/make_rows.py`, ROWS];
+  const { success } = await new Deno.Command(python, { args, stdin: "null" }).spawn().status;
+  if (!success) throw new Error("Cannot train because make_rows.py failed");
 }
 
 /** The bench's home uses the repository's Python environments. */

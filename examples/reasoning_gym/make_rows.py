@@ -10,16 +10,17 @@ answer, to learn from). Held-out questions are none of the training ones.
 from __future__ import annotations
 
 import json
+import random
 import sys
 from pathlib import Path
 
 import reasoning_gym
 
 FAMILIES = {
-    # 23 + 58, 7 + 41: two terms of at most two digits.
-    "chain_sum": {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2},
-    # Words of three to six letters.
-    "spell_backward": {"min_word_len": 3, "max_word_len": 6},
+    # 3 - 8 + 5: two or three terms of one digit.
+    "chain_sum": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1},
+    # Words of three to five letters.
+    "spell_backward": {"min_word_len": 3, "max_word_len": 5},
     # Two numbers up to 40.
     "gcd": {"min_numbers": 2, "max_numbers": 2, "min_value": 2, "max_value": 40},
 }
@@ -28,11 +29,16 @@ SEED = 42
 
 
 def rows_of(family: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """Rows for training and for evaluation, in the order in which the family generates them."""
+    """
+    Rows for training and for evaluation. Different questions are shuffled before they are split:
+    rare ones come late among those that a family generates.
+    """
     problems = reasoning_gym.create_dataset(
         family, size=4 * (TRAIN + EVAL), seed=SEED, **FAMILIES[family]
     )
     questions = {problem["question"]: problem["answer"] for problem in problems}
+    different = list(questions.items())
+    random.Random(SEED).shuffle(different)
     rows = [
         {
             "id": f"{family}/{place}",
@@ -40,7 +46,7 @@ def rows_of(family: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
             "answer": answer,
             "completion": answer,
         }
-        for place, (question, answer) in enumerate(questions.items())
+        for place, (question, answer) in enumerate(different)
     ]
     return rows[EVAL : EVAL + TRAIN], rows[:EVAL]
 

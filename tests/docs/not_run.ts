@@ -44,6 +44,12 @@ export const NOT_RUN: NotRun[] = [
     covered_by: "tests/cli/install_test.ts",
   },
   {
+    command: "deno task bench reasoning_gym --write",
+    why: "takes an hour",
+    instead: null,
+    covered_by: "tests/examples/reasoning_gym_test.ts",
+  },
+  {
     command: "deno task rl fetch configs/gsm8k_grpo.yaml",
     why: "downloads 264 MiB",
     instead: null,
