@@ -38,7 +38,7 @@ type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> &
 };
 
 /** What a worker's block says about its environment. */
-type Interpreter = Pick<Config, "trainer">;
+type Interpreter = Pick<Extract<Config, { trainer: unknown }>, "trainer">;
 
 function namedModels(config: unknown): NamedModel[] {
   // Without a trainer a custom graph opens no model: what it calls one is its own.

@@ -140,9 +140,8 @@ function modelLines(config: Config): string[] {
     const name = kind === "model" ? hubName(text) : null;
     return name === null ? [] : [`${path.join(".")}: ${hubNameText(name)} of the hub`];
   });
-  const { attn_implementation = null, trust_remote_code = false } = "path" in config.model
-    ? config.model
-    : {};
+  const { attn_implementation = null, trust_remote_code = false } =
+    "model" in config && "path" in config.model ? config.model : {};
   return [
     ...names,
     ...(attn_implementation ? [`attention by ${attn_implementation}`] : []),

@@ -1,11 +1,12 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { parseConfig, TrackConfig } from "../../configs/mod.ts";
+import { parseConfig, QuickstartConfig, TrackConfig } from "../../configs/mod.ts";
 
 const FILE = new URL("../../configs/quickstart_small.yaml", import.meta.url);
 
 async function parsed(...overrides: string[]) {
   const text = await Deno.readTextFile(FILE);
-  return (await parseConfig(text, { file: FILE.pathname, overrides, cwd: "/here" })).config;
+  const { config } = await parseConfig(text, { file: FILE.pathname, overrides, cwd: "/here" });
+  return config as QuickstartConfig;
 }
 
 Deno.test("track is absent unless it is named; its short form is a tracker's name", async () => {

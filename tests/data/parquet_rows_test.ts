@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { ColumnType, typeOf, unified } from "../../data/column_type.ts";
-import { readParquet } from "../../data/formats/parquet.ts";
+import { parquet as format } from "../../data/formats/parquet.ts";
 import { ParquetRows } from "../../data/parquet_rows.ts";
 import { sha256Hex } from "../../engine/mod.ts";
 
@@ -31,7 +31,7 @@ Deno.test("ParquetRows writes what a reader gets back: nested, bytes, nulls", as
     { m: null, i: null, x: null, b: { bytes: null, path: null } },
   ];
   const { path, rows: count, bytes, sha256 } = await written(rows);
-  deepStrictEqual(await Array.fromAsync(readParquet({ path, named: path })), rows);
+  deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), rows);
   const file = await Deno.readFile(path);
   deepStrictEqual([count, bytes, sha256], [3, file.length, sha256Hex(file)]);
 });
@@ -47,7 +47,7 @@ Deno.test("ParquetRows ends a row group after 10,000 rows or 16 MiB of text", as
   deepStrictEqual(await groups(path), [10_000, 10_000, 1]);
   const wide = Array.from({ length: 5 }, (_, i) => ({ text: `${i}`.repeat(6 * 1024 * 1024) }));
   deepStrictEqual(await groups((await written(wide)).path), [3, 2]);
-  deepStrictEqual(await Array.fromAsync(readParquet({ path, named: path })), many);
+  deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), many);
 });
 
 Deno.test("ParquetRows: any rows with one type per column come back", async () => {
@@ -62,7 +62,7 @@ Deno.test("ParquetRows: any rows with one type per column come back", async () =
   await fc.assert(
     fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 6 }), async (rows) => {
       const { path } = await written(rows);
-      deepStrictEqual(await Array.fromAsync(readParquet({ path, named: path })), rows);
+      deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), rows);
     }),
     { numRuns: 30, seed: 2 },
   );
