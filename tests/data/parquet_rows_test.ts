@@ -9,6 +9,14 @@ type Columns = Record<string, unknown>;
 const dir = await Deno.makeTempDir({ prefix: "parquet_rows_" });
 Deno.test.afterAll(() => Deno.remove(dir, { recursive: true }));
 
+/** What our own reader gets from a file. */
+async function readBack(path: string): Promise<Columns[]> {
+  const bytes = () => {
+    throw new Error("Parquet is read by places");
+  };
+  return await Array.fromAsync(format.rows!({ path, named: path, bytes }));
+}
+
 async function written(rows: Columns[]) {
   const type = rows.map((row) => typeOf(row)).reduce((a, b) => unified(a, b));
   const fields = Object.entries((type as Extract<ColumnType, { is: "struct" }>).fields);
@@ -31,7 +39,7 @@ Deno.test("ParquetRows writes what a reader gets back: nested, bytes, nulls", as
     { m: null, i: null, x: null, b: { bytes: null, path: null } },
   ];
   const { path, rows: count, bytes, sha256 } = await written(rows);
-  deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), rows);
+  deepStrictEqual(await readBack(path), rows);
   const file = await Deno.readFile(path);
   deepStrictEqual([count, bytes, sha256], [3, file.length, sha256Hex(file)]);
 });
@@ -47,7 +55,7 @@ Deno.test("ParquetRows ends a row group after 10,000 rows or 16 MiB of text", as
   deepStrictEqual(await groups(path), [10_000, 10_000, 1]);
   const wide = Array.from({ length: 5 }, (_, i) => ({ text: `${i}`.repeat(6 * 1024 * 1024) }));
   deepStrictEqual(await groups((await written(wide)).path), [3, 2]);
-  deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), many);
+  deepStrictEqual(await readBack(path), many);
 });
 
 Deno.test("ParquetRows: any rows with one type per column come back", async () => {
@@ -62,7 +70,7 @@ Deno.test("ParquetRows: any rows with one type per column come back", async () =
   await fc.assert(
     fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 6 }), async (rows) => {
       const { path } = await written(rows);
-      deepStrictEqual(await Array.fromAsync(format.rows({ path, named: path })), rows);
+      deepStrictEqual(await readBack(path), rows);
     }),
     { numRuns: 30, seed: 2 },
   );
