@@ -166,9 +166,14 @@ export async function executeRun<T>(
   const { drain, accept, claimed, preempted } = options;
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
-  const closeMetrics = () => metrics.close();
   const stopWorkers = async () => await groups?.stop();
-  const letGo = orderlyEnd({ drain, preempted, saveNow, closeMetrics, stopWorkers });
+  const letGo = orderlyEnd({
+    drain,
+    preempted,
+    saveNow,
+    stopWorkers,
+    closeMetrics: () => metrics.close(),
+  });
   try {
     return await engine.execute(run, graph, {
       earlier: earlierConfigs(graph.config, settings),

@@ -39,7 +39,7 @@ import {
 import { Devices } from "./devices.ts";
 import { HostDevices } from "./host_devices.ts";
 
-/** The groups that train, each with a separate chain of versions. */
+/** Groups that train, each with a separate chain of versions. */
 type TrainerName = "trainer" | "critic";
 
 /**
@@ -63,8 +63,7 @@ export type WorkerGroupsOptions = {
   run: string;
   home: string;
   blocks: WorkerBlocks;
-  /** Worker roles; the shipped ones by default. */
-  roles?: readonly AnyRole[];
+  roles?: readonly AnyRole[]; // The shipped ones by default.
   artifacts: ArtifactStore;
   /** What earlier engines recorded about versions and checkpoints. */
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
@@ -89,7 +88,6 @@ class LazyGroup implements Operator {
   readonly #started = Promise.withResolvers<WorkerGroup>();
   readonly #clock: Clock;
   #loss: { error: EngineError; at_ms: number } | null = null;
-
   readonly #adoption: Adoption;
   readonly #devices: Devices;
 
