@@ -130,15 +130,10 @@ export async function executeRun<T>(
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);
   const { blocks, recorded, asked } = await blocksOf(home, { head, config }, options);
-  const groups = blocks && makeGroups(home, {
-    run,
-    blocks,
-    recorded,
-    faults,
-    options,
-    restart: restartCause(head),
-    onLeaving: () => saveNow(),
-  });
+  const onLeaving = () => saveNow();
+  const restart = restartCause(head);
+  const making = { run, blocks, recorded, faults, options, restart, onLeaving };
+  const groups = blocks && makeGroups(home, { ...making, blocks });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
   const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
@@ -166,14 +161,11 @@ export async function executeRun<T>(
   const { drain, accept, claimed, preempted } = options;
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
-  const stopWorkers = async () => await groups?.stop();
-  const letGo = orderlyEnd({
-    drain,
-    preempted,
-    saveNow,
-    stopWorkers,
+  const ends = {
     closeMetrics: () => metrics.close(),
-  });
+    stopWorkers: async () => await groups?.stop(),
+  };
+  const letGo = orderlyEnd({ drain, preempted, saveNow, ...ends });
   try {
     return await engine.execute(run, graph, {
       earlier: earlierConfigs(graph.config, settings),
