@@ -2,7 +2,8 @@
 holdfast_worker.rewards.check`.
 
 Reads [{function, process, style, settings}] as JSON and writes for each {needs, style}, the columns
-of a row that it needs and how it is called, or {error} with the user's frames if it cannot be imported.
+of a row that it needs and how it is called, or {error} with the user's frames if it cannot be
+imported.
 """
 
 from __future__ import annotations

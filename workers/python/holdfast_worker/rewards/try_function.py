@@ -2,9 +2,9 @@
 A reward function tried alone, as the pool would run it, or a reward model.
 
 `python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--style NAME]
-[--settings JSON] [--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON lines, each line one
-or a list of those of one prompt, and writes one result with its time for each. Of a function, the
-first line says how it is called: {style, unit, why}.
+[--settings JSON] [--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON
+lines, each line one or a list of those of one prompt, and writes one result with its time for each.
+Of a function, the first line says how it is called: {style, unit, why}.
 """
 
 from __future__ import annotations
