@@ -29,8 +29,8 @@ from typing import *
 
 
 class Run(Protocol):
-    """One program and its cases. `case` raises Ended; what a case broke is started again by `ready`,
-    which is not in any case's time and raises CannotStart.
+    """One program and its cases. `case` raises Ended. `ready` starts what a case broke again: it
+    is not in any case's time, and raises CannotStart.
     """
 
     @property
