@@ -80,7 +80,7 @@ def f(x):
     return 0
 """,
         "error",
-        "error",
+        "crash",
         tests="import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
         "        self.assertEqual(f(1), 4)",
     ),

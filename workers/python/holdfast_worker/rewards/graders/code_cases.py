@@ -173,5 +173,5 @@ def _unpacked(value: Any) -> list[Any]:
         data = unpacker.decompress(base64.b64decode(loaded), UNPACKED_BYTES_MAX)
         loaded = _loaded(_Nothing(io.BytesIO(data)).load())
     if not isinstance(loaded, list):
-        raise TypeError(f"{HIDDEN} is no list")
+        raise TypeError(f"{HIDDEN} is not a list")
     return cast("list[Any]", loaded)

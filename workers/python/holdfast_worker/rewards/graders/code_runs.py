@@ -29,8 +29,8 @@ from typing import *
 
 
 class Run(Protocol):
-    """One program and its cases. `case` raises Ended; what a case broke is started anew by `ready`,
-    which is not in any case's time and raises CannotStart.
+    """One program and its cases. `case` raises Ended. `ready` starts what a case broke again: it
+    is not in any case's time, and raises CannotStart.
     """
 
     @property
@@ -203,7 +203,7 @@ class _CallRun:
 
 
 class _TestRun:
-    """The tests run in an interpreter of their own: the program answers only what they ask."""
+    """The tests run in a separate interpreter: the program answers only what they ask."""
 
     def __init__(self, sandbox: Sandbox, program: str, cases: Tests) -> None:
         self._sandbox = sandbox

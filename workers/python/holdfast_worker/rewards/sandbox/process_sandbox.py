@@ -1,4 +1,4 @@
-"""The sandbox `process`: CPython in namespaces of its own, with limits."""
+"""The sandbox `process`: CPython in separate namespaces, with limits."""
 
 from __future__ import annotations
 

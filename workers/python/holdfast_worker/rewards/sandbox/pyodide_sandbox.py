@@ -23,7 +23,7 @@ START_S = 120.0
 # What Deno and the interpreter take before a program runs.
 OWN_MIB = 1536
 PAGES_PER_MIB = 16
-# Nothing that Deno keeps (localStorage, caches) has a place: this is no directory.
+# Nothing that Deno keeps (localStorage, caches) has a place: this cannot exist.
 NO_DIRECTORY = "/dev/null/deno"
 FLAGS = ("--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-npm", "--no-remote")
 

@@ -211,7 +211,7 @@ def _become(
     env: Mapping[str, str],
     prepare: Callable[[], None],
 ) -> NoReturn:
-    """In the child. What goes wrong before the program runs is told by a pipe it does not have."""
+    """In the child. Reports what goes wrong before the program runs by a pipe it does not have."""
     try:
         os.setsid()
         for place, descriptor in enumerate(_above(pipes)):

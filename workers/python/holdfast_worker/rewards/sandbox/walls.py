@@ -24,7 +24,7 @@ MIB = 1 << 20
 NOBODY = 65534
 WORK = "/work"
 PROGRAM = "/program.py"
-NEW_ROOT = b"/proc"  # Exists everywhere, and is no part of what the interpreter needs.
+NEW_ROOT = b"/proc"  # Exists everywhere, and is not part of what the interpreter needs.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # Each may be as large as `file_mib`, also one that is only in memory (memfd_create).
@@ -124,7 +124,7 @@ def _fork_below() -> None:
 
 
 def _become_nobody() -> None:
-    """The superuser is bound by no limit and may read everything. A user namespace of its own makes
+    """The superuser is bound by no limit and may read everything. A separate user namespace makes
     the count of processes its own, too.
     """
     if os.getuid() == 0:
