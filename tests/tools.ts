@@ -1,6 +1,6 @@
 /**
  * The programs that tests start and that a machine may lack. `deno run -A tests/tools.ts` prints
- * the packages of those that are missing, for a package manager.
+ * the packages of those that the gate misses, for a package manager.
  */
 
 /**
@@ -9,18 +9,23 @@
  */
 type Tool = { name: string; package: string; any: string[] };
 
+/** What the gate needs. */
 export const TOOLS: readonly Tool[] = [
-  { name: "ip", package: "iproute2", any: ["ip"] },
-  { name: "ss", package: "iproute2", any: ["ss"] },
-  { name: "nft", package: "nftables", any: ["nft"] },
-  { name: "faketime", package: "faketime", any: ["/usr/lib/*/faketime/libfaketimeMT.so.1"] },
   { name: "initdb", package: "postgresql", any: ["/usr/lib/postgresql/*/bin/initdb", "pg_config"] },
   { name: "openssl", package: "openssl", any: ["openssl"] },
   { name: "ps", package: "procps", any: ["ps"] },
+  { name: "ss", package: "iproute2", any: ["ss"] },
+];
+
+/** What the long suites need besides. */
+export const LONG_TOOLS: readonly Tool[] = [
+  { name: "faketime", package: "faketime", any: ["/usr/lib/*/faketime/libfaketimeMT.so.1"] },
+  { name: "ip", package: "iproute2", any: ["ip"] },
+  { name: "nft", package: "nftables", any: ["nft"] },
 ];
 
 /** Tools that are not there. `path`: the directories of commands. */
-export function missingTools(path = Deno.env.get("PATH") ?? "", tools = TOOLS): Tool[] {
+export function missingTools(tools = TOOLS, path = Deno.env.get("PATH") ?? ""): Tool[] {
   const places = (one: string) =>
     one.startsWith("/") ? [one] : path.split(":").map((dir) => `${dir}/${one}`);
   return tools.filter(({ any }) => !any.flatMap(places).some(isThere));

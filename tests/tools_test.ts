@@ -1,18 +1,20 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { missingLine, missingTools, TOOLS } from "./tools.ts";
+import { LONG_TOOLS, missingLine, missingTools, TOOLS } from "./tools.ts";
+
+const ALL = [...TOOLS, ...LONG_TOOLS];
 
 Deno.test("a machine without the tests' tools gets one line that names each, and how to install them", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-tools-" });
   try {
-    const tools = TOOLS.map((tool) => ({
+    const tools = ALL.map((tool) => ({
       ...tool,
       any: tool.any.map((one) => one.replace(/^\//, `${dir}/`)),
     }));
-    const missing = missingTools(`${dir}/bin`, tools);
-    deepStrictEqual(missing.map(({ name }) => name), TOOLS.map(({ name }) => name));
+    const missing = missingTools(tools, `${dir}/bin`);
+    deepStrictEqual(missing.map(({ name }) => name), ALL.map(({ name }) => name));
     const line = missingLine(missing)!;
     ok(
-      TOOLS.every((tool) =>
+      ALL.every((tool) =>
         line.includes(tool.name) && line.split("apt-get install ")[1]!.includes(tool.package)
       ),
       line,
@@ -25,7 +27,7 @@ Deno.test("a machine without the tests' tools gets one line that names each, and
       await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
       await Deno.writeTextFile(path, "");
     }
-    deepStrictEqual(missingTools(`/nowhere:${dir}/bin`, tools), []);
+    deepStrictEqual(missingTools(tools, `/nowhere:${dir}/bin`), []);
     strictEqual(missingLine([]), null);
   } finally {
     await Deno.remove(dir, { recursive: true });

@@ -1,6 +1,5 @@
 import { strictEqual } from "node:assert/strict";
 import { SMALL, withFreshHome } from "./runs.ts";
-import { WHOLE } from "../sample.ts";
 import { assertEqualEnd, survive } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
@@ -8,7 +7,7 @@ import { sharedUndisturbed } from "./undisturbed.ts";
  * Durable writes between two kills. With fake workers every write is hit:
  * `tests/engine/crash_property_test.ts`.
  */
-const STRIDE = WHOLE ? 7 : 21;
+const STRIDE = 7;
 
 Deno.test("a small run with real workers, killed at one durable write after another, ends equal each time", async (t) => {
   const against = await sharedUndisturbed(SMALL);

@@ -1,5 +1,4 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { sampled } from "../sample.ts";
 import { at, rl, SMALL } from "./runs.ts";
 import { disturbed, isStopped, until } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
@@ -12,7 +11,7 @@ const SHORT = ["workers.no_progress_s=4", "workers.silent_s=4"];
 
 const FROZEN = [["trainer", "op:38"], ["sampler", "op:25"], ["agent", "frame:77"]] as const;
 
-for (const [place, fault] of sampled(FROZEN)) {
+for (const [place, fault] of FROZEN) {
   Deno.test(`a frozen ${place} is taken for hung and replaced, and the run ends equal`, async () => {
     const against = await sharedUndisturbed(SMALL);
     const { shown, finished } = await disturbed({

@@ -88,8 +88,8 @@ undisturbed run:
 
 A point is an event, not a time: \`kill:engine@append:97\` dies at the engine's 97th durable append, \`frame\` is a message between engine and agent, \`op\`
 the begin or end of a worker's operation. The points are drawn from the list of events that the undisturbed run wrote, with seed ${seed}, each phase in
-turn. Of the pairs, half come so close together that the second fault hits the recovery from the first. The command continues where it stopped. CI runs twelve
-of them.
+turn. Of the pairs, half come so close together that the second fault hits the recovery from the first. The command continues where it stopped. The [long
+suite](long_tests.md) \`crash\` runs twelve of them.
 
 Equal means: the final weights (sha256 over all tensors), the ledger and the list of completed stages are those of the undisturbed run; every draw is in one
 state; no completed stage started again; no version was recorded twice; no superseded engine wrote a row; no process outlived the run.
@@ -100,7 +100,7 @@ ${summary(kills)}
 
 ## Further faults
 
-The gate compares each of these with the undisturbed run in the same way, with real processes:
+The suite compares each of these with the undisturbed run in the same way, with real processes:
 
 | what | where |
 |---|---|

@@ -1,11 +1,10 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { POSTGRES_MISSING } from "../postgres.ts";
-import { WHOLE } from "../sample.ts";
 import { STORES } from "./campaign_stores.ts";
 import { kills, verdicts } from "./kills.ts";
 
 /** Of the seeded kills, whose whole list is one command: `deno run -A tests/crash/kills.ts`. */
-const COUNT = WHOLE ? 12 : 4;
+const COUNT = 12;
 
 Deno.test("quickstart_small killed at seeded points ends bit-identical to an undisturbed run", async () => {
   const state = await Deno.makeTempDir({ prefix: "holdfast-kills-" });

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { JournalRow, RunHead } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
+import { carrying } from "../processes.ts";
 
 /**
  * Runs the command line as a user does, and looks at what a run left behind. For tests with real
@@ -148,21 +149,11 @@ function generations(rows: JournalRow[]): { key: string; groups: number }[] {
  */
 export async function orphans(home: string): Promise<number> {
   const deadline = performance.now() + 60_000; // Never reached but by a process that stays.
-  let count = await carrying(home);
-  while (count > 0 && performance.now() < deadline) {
+  const mark = `HOLDFAST_ARTIFACTS=${await Deno.realPath(home)}/`;
+  let left = await carrying(mark);
+  while (left.length > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    count = await carrying(home);
+    left = await carrying(mark);
   }
-  return count;
-}
-
-async function carrying(home: string): Promise<number> {
-  const real = await Deno.realPath(home);
-  let count = 0;
-  for await (const entry of Deno.readDir("/proc")) {
-    if (!/^\d+$/.test(entry.name) || Number(entry.name) === Deno.pid) continue;
-    const environment = await Deno.readTextFile(`/proc/${entry.name}/environ`).catch(() => "");
-    if (environment.includes(`HOLDFAST_ARTIFACTS=${real}/`)) count += 1;
-  }
-  return count;
+  return left.length;
 }

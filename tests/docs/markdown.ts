@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 
 /**
  * A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts` (is written there),
- * `shows=a.ts` (is that file of the repository, and not run), `merge=configs/a.yaml`, `output`.
+ * `shows=a.ts` (is that file of the repository, and not run), `merge=configs/a.yaml`, `output`,
+ * `ran` (needs what the commands before it made).
  */
 export type Block = {
   lang: string;

@@ -31,6 +31,16 @@ export const NOT_RUN: NotRun[] = [
     instead: "deno task rl plan configs/quickstart.yaml",
     covered_by: "tests/e2e/quickstart_test.ts",
   },
+  ...[
+    "deno task test --whole",
+    "deno task test --whole crash simulation",
+    "deno task test --whole crash/kills",
+  ].map((command) => ({
+    command,
+    why: "takes hours, and would run this test",
+    instead: null,
+    covered_by: "docs/long_tests.md",
+  })),
   ...["npx -y deno@2 task test", "deno task test"].map((command) => ({
     command,
     why: "it is the command that runs this test",

@@ -10,17 +10,16 @@ import { ArtifactStore, type JournalRow, type RowKind, SqliteStore } from "../..
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { orphans, rl, shareEnvironments, show } from "../crash/runs.ts";
 import { HOME } from "../environments.ts";
-import { WHOLE } from "../sample.ts";
 import { safetensorsDigest } from "./safetensors_digest.ts";
 import { type RealInput, runPython, smollm2 } from "./smollm2.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CONFIG = "configs/gsm8k_grpo.yaml";
 export const RUN = "gsm8k";
-const ROUNDS = WHOLE ? 3 : 2;
+const ROUNDS = 3;
 const PROMPTS = 4;
 const SLAB_GROUPS = 2; // Two slabs a round, so that a kill can find one finished and one under way.
-const PROBLEMS = WHOLE ? 8 : 4;
+const PROBLEMS = 8;
 const LOOK_MS = 200;
 
 /**

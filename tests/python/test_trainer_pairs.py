@@ -15,7 +15,7 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_supervised
 from loss_expressions import comparison, preference
 from test_trainer_pair_batches import preference_batch
-from trainer_harness import Trainer, deepspeed_python, run_ranks
+from trainer_harness import Trainer
 
 PAIRS = [
     ("sort 321 =", "123", "132", 0.0),
@@ -189,46 +189,6 @@ def test_a_pair_batch_without_its_reference_column_is_refused_by_name(tmp_path):
     trainer = make(tmp_path, "dpo")
     with pytest.raises(BadDataError, match="reads 'ref_logp' and the batch has no such column"):
         trainer.train(preference_batch(PAIRS), between=("v0", "v1"), loss=preference())
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_two_ranks_train_pairs_as_one_does_with_uneven_shares_and_a_filler(tmp_path, name):
-    deepspeed_python()
-    trainer = make(tmp_path, name)
-    batch = ready(trainer, name)
-    alone = trainer.train(batch, between=("v0", "v1"), loss=LOSSES[name][0], tokens_max=1)["steps"][
-        0
-    ]
-    refs = {
-        "batch": trainer.artifacts.put_json(batch),
-        "loss": trainer.artifacts.put_json(LOSSES[name][0]),
-    }
-    load = {
-        "version": "v0",
-        "model_path": str(tmp_path / "model"),
-        "optimizer": trainer.optimizer,
-        "checkpoint": None,
-    }
-    train = {
-        "from": "v0",
-        "to": "v1",
-        **refs,
-        "optimizer": trainer.optimizer,
-        "micro_batch_tokens_max": 1,
-    }
-    told = {"version": "v0", **refs, "micro_batch_tokens_max": 1}
-    script = [
-        {"op": "load", "args": load},
-        {"op": "evaluate", "args": told},
-        {"op": "train", "args": train},
-    ]
-    spec = {"artifacts": trainer.artifacts, "ranks": 2, "zero": 2, "head": LOSSES[name][1]}
-    (_, _, *first), (_, _, *second) = run_ranks(tmp_path, script, **spec)
-    assert first == second
-    told, step = first[0], first[1]["steps"][0]
-    assert step["micro_batches"] == len(PAIRS)
-    assert told["loss"] == step["loss"] == pytest.approx(alone["loss"], rel=1e-5)
-    assert step["grad_norm"] == pytest.approx(alone["grad_norm"], rel=1e-4)
 
 
 def test_with_an_adapter_the_reference_is_the_model_itself_with_the_adapter_off(tmp_path):

@@ -1,11 +1,10 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { MemoryStore } from "../../testing/mod.ts";
-import { WHOLE } from "../sample.ts";
 import { chaosOf } from "./chaos.ts";
 import { judge, tell } from "./engines.ts";
 import { planOf } from "./workload.ts";
 
-const SEEDS = WHOLE ? 2000 : 500;
+const SEEDS = 2000;
 
 Deno.test(`${SEEDS} histories of crashes, freezes and takeovers end as undisturbed`, async () => {
   const broken: string[] = [];

@@ -1,0 +1,51 @@
+import { deepStrictEqual } from "node:assert/strict";
+import { casesOf, countOf, secondsOf } from "./report.ts";
+
+const FILES = [
+  "tests/engine/a_test.ts",
+  "tests/python/test_a.py",
+  "tests/python/test_ab.py",
+];
+
+Deno.test("casesOf() reads Deno's report: names, seconds, failures and tests that were left out", () => {
+  const xml = `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="deno test" tests="3" failures="1" errors="0" time="1.5">
+    <testsuite name="./tests/engine/a_test.ts" tests="3" disabled="1" errors="0" failures="1">
+        <testcase name="a &lt; b &amp; &quot;c&quot;" classname="./tests/engine/a_test.ts" time="1.250" line="3" col="6">
+        </testcase>
+        <testcase name="fails" classname="./tests/engine/a_test.ts" time="0.25" line="9" col="6">
+            <failure message="Uncaught AssertionError">at a_test.ts:10</failure>
+        </testcase>
+        <testcase name="left out" classname="./tests/engine/a_test.ts" time="0.000" line="12" col="6">
+            <skipped/>
+        </testcase>
+    </testsuite>
+</testsuites>`;
+  const file = FILES[0]!;
+  const cases = casesOf(xml, FILES);
+  deepStrictEqual(cases, [
+    { file, name: 'a < b & "c"', seconds: 1.25, outcome: "passed" },
+    { file, name: "fails", seconds: 0.25, outcome: "failed" },
+    { file, name: "left out", seconds: 0, outcome: "skipped" },
+  ]);
+  deepStrictEqual(countOf(cases), { passed: 1, failed: 1, skipped: 1 });
+});
+
+Deno.test("casesOf() reads pytest's report: a class, an error of a fixture, a longer name of a file", () => {
+  const xml =
+    `<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest" errors="1" failures="0" skipped="0" tests="3">` +
+    `<testcase classname="tests.python.test_a" name="test_one[1]" time="0.5" />` +
+    `<testcase classname="tests.python.test_a.TestIt" name="test_two" time="2"><error message="x">setup</error></testcase>` +
+    `<testcase classname="tests.python.test_ab" name="test_three" time="0.125" /></testsuite></testsuites>`;
+  const cases = casesOf(xml, FILES);
+  deepStrictEqual(cases.map(({ file, outcome }) => [file, outcome]), [
+    [FILES[1], "passed"],
+    [FILES[1], "failed"],
+    [FILES[2], "passed"],
+  ]);
+  deepStrictEqual(secondsOf(cases), [[FILES[1], 2.5], [FILES[2], 0.125]]);
+});
+
+Deno.test("casesOf() finds nothing in what is no report", () => {
+  deepStrictEqual(casesOf("", FILES), []);
+});

@@ -1,0 +1,106 @@
+/**
+ * Which test files the gate runs, and which are long. A file is in the gate unless a long suite
+ * names it.
+ */
+
+/** Whole runs, one for each promise of the first page. The gate runs them beside the fast tests. */
+export const PROMISES = "tests/promises/";
+
+/** A long suite: what it shows, and the beginnings of the paths of its files. */
+export type Suite = { about: string; files: readonly string[] };
+
+/** `deno task test --whole NAME` runs one, `deno task test --whole` all of them in this order. */
+export const SUITES: Readonly<Record<string, Suite>> = {
+  additions: {
+    about:
+      "an algorithm, a setting and a verb join a copy of the repository, each by its own files",
+    files: [
+      "tests/cli/new_verb_test.ts",
+      "tests/configs/new_setting_test.ts",
+      "tests/examples/my_algorithm_test.ts",
+    ],
+  },
+  bench: {
+    about: "the benchmarks run, and the memory that pages promise",
+    files: ["tests/bench/"],
+  },
+  crash: {
+    about: "kills, freezes, cut networks, wrong clocks and full disks under real runs",
+    files: ["tests/crash/"],
+  },
+  learning: {
+    about: "the quickstart learns with three seeds; a real model on GSM8K with DeepSpeed and vLLM",
+    files: ["tests/e2e/gsm8k_test.ts", "tests/e2e/quickstart_test.ts"],
+  },
+  linters: {
+    about: "pyright, strict, on all Python",
+    files: ["tests/linters/pyright_test.ts"],
+  },
+  pages: {
+    about: "every command and script of every page",
+    files: ["tests/docs/pages_test.ts"],
+  },
+  peers: {
+    about: "losses and gradients beside TRL's; data and rewards of six frameworks, as they are",
+    files: ["tests/algs/peers_test.ts", "tests/e2e/peer_setups_test.ts"],
+  },
+  recorded: {
+    about: "runs that older versions recorded are resumed, verified and forked",
+    files: ["tests/recorded/"],
+  },
+  runs: {
+    about: "whole runs: packing, pairs, a value model, ZeRO, other ranks, forks, custom graphs",
+    files: [
+      "tests/cli/fork_test.ts",
+      "tests/cli/run_test.ts",
+      "tests/e2e/packing_test.ts",
+      "tests/e2e/preference_test.ts",
+      "tests/e2e/replan_test.ts",
+      "tests/e2e/value_model_test.ts",
+      "tests/e2e/zero_group_test.ts",
+      "tests/examples/custom_graph_test.ts",
+    ],
+  },
+  settings: {
+    about: "every setting reaches the workers that it is meant for",
+    files: ["tests/flows/settings_reach_workers_test.ts"],
+  },
+  simulation: {
+    about: "2,000 simulated histories of crashes, freezes and takeovers",
+    files: ["tests/simulation/"],
+  },
+  trainers: {
+    about: "DeepSpeed's trainers on one and two ranks: equal steps, bits, memory",
+    files: [
+      "tests/python/test_trainer_deepspeed_",
+      "tests/python/test_trainer_engine_deepspeed.py",
+      "tests/python/test_trainer_in_a_group.py",
+      "tests/python/test_trainer_reductions.py",
+    ],
+  },
+  vllm: {
+    about: "vLLM's engine and adapters against Hugging Face's",
+    files: ["tests/python/test_sampler_vllm_"],
+  },
+};
+
+/** The long suite of a file; null if the gate runs it. */
+export function suiteOf(path: string): string | null {
+  const entry = Object.entries(SUITES).find(([, { files }]) =>
+    files.some((start) => path.startsWith(start))
+  );
+  return entry?.[0] ?? null;
+}
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** Every test file of both languages, sorted; paths from the repository's root. */
+export async function testFiles(dir = "tests"): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(`${ROOT}${dir}`)) {
+    const path = `${dir}/${name}`;
+    if (isDirectory) found.push(...await testFiles(path));
+    else if (/_test\.ts$|^test_.*\.py$/.test(name)) found.push(path);
+  }
+  return found.sort();
+}
