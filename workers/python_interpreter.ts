@@ -41,6 +41,43 @@ export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promi
   );
 }
 
+/**
+ * What an environment depends on of the Python that makes it: its files are for one implementation,
+ * minor version and platform, and its interpreter is a link to the base Python.
+ */
+export type PythonBuild = { tag: string; version: string; platform: string; base: string };
+
+/** JSON with those fields. In a virtual environment the base is the Python that it was made with. */
+const BUILD = `
+import json, os, platform, sys, sysconfig
+base = getattr(sys, "_base_executable", None) or sys.executable
+minor = "%d.%d" % sys.version_info[:2]
+print(json.dumps({
+    "tag": sys.implementation.name + minor + getattr(sys, "abiflags", ""),
+    "version": platform.python_version(),
+    "platform": sysconfig.get_platform(),
+    "base": os.path.realpath(base),
+}))
+`;
+
+/** A Python that makes environments. */
+export type BasePython = { path: string; build: PythonBuild };
+
+/**
+ * The Python of {@linkcode findPython}, with what tells its environments from others'.
+ * @throws {InvalidInputError} If there is none.
+ */
+export async function basePython(named?: string): Promise<BasePython> {
+  const { path } = await findPython(named);
+  const outcome = await runCommand([path, "-c", BUILD]);
+  if (outcome.success) return { path, build: JSON.parse(outcome.lines.at(-1)!) as PythonBuild };
+  throw new InvalidInputError(
+    `Cannot create a Python environment with '${path}' because it does not run: ` +
+      `${outcome.lines.at(-1) ?? "no output"}. Fix: name a different Python with HOLDFAST_PYTHON`,
+    { path },
+  );
+}
+
 /** Null if the interpreter does not run. */
 export async function describePython(interpreter: string): Promise<Python | null> {
   const probe = "import sys; print('%d.%d.%d' % sys.version_info[:3], sys.executable)";

@@ -1,6 +1,6 @@
 import { ok, strictEqual } from "node:assert/strict";
 import { computesOurFigures, missingLine, parsePage, timeless } from "../docs/markdown.ts";
-import { rl, shareEnvironments, show } from "../crash/runs.ts";
+import { rl, show } from "../crash/runs.ts";
 import { sampled } from "../sample.ts";
 
 /** Chosen before anything was tuned; the sizes were chosen on other seeds. */
@@ -39,7 +39,6 @@ for (const seed of sampled(SEEDS)) {
   Deno.test(`the shipped quickstart learns with seed ${seed}`, async () => {
     const home = await Deno.makeTempDir({ prefix: "holdfast-quickstart-" });
     try {
-      await shareEnvironments(home);
       const args = [
         "run",
         "configs/quickstart.yaml",

@@ -6,8 +6,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { madeOnce, placeOf } from "../../workers/made_once.ts";
 import { Making } from "../../workers/making.ts";
-import { findPython } from "../../workers/mod.ts";
-import { ensureTestEnvironments, HOME } from "../environments.ts";
+import { environmentsDir } from "../../workers/mod.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
+import { installByPip } from "../../workers/uv.ts";
+import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RUFF = new URL("../requirements/lint.txt", import.meta.url);
@@ -29,32 +31,15 @@ async function run(command: string, args: string[], cwd: string): Promise<Done> 
 
 /** Path of ruff, installed on first use. */
 async function ensureRuff(): Promise<string> {
-  const place = placeOf(HOME, { name: "lint", text: await Deno.readTextFile(RUFF) });
+  const python = await basePython();
+  const text = await Deno.readTextFile(RUFF);
+  const place = placeOf(environmentsDir(), { name: "lint", text, python: python.build });
   const steps = new Making(place, { onProgress: ({ text }) => console.log(text) });
-  const python = await madeOnce(place, {
+  const interpreter = await madeOnce(place, {
     onWait: () => steps.say("waiting for another process that is creating it"),
-    make: async () => {
-      const base = await findPython();
-      await steps.must("`python -m venv`", [base.path, "-m", "venv", place.path]);
-      const pip = [
-        join(place.path, "bin", "python"),
-        "-m",
-        "pip",
-        "install",
-        "--require-hashes",
-        "--no-deps",
-      ];
-      await steps.must("`pip install` of ruff", [
-        ...pip,
-        "--only-binary",
-        ":all:",
-        "-q",
-        "-r",
-        fileURLToPath(RUFF),
-      ]);
-    },
+    make: (path) => installByPip(path, { python, steps, lock: RUFF }),
   });
-  return join(dirname(python), "ruff");
+  return join(dirname(interpreter), "ruff");
 }
 
 export async function ruff(args: string[], cwd = ROOT): Promise<Done> {
