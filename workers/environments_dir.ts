@@ -39,7 +39,7 @@ export async function makeEnvironmentsDir(dir: string): Promise<void> {
   }
 }
 
-/** Opens the lock that whoever makes or removes a place holds. */
+/** Opens the lock of a place, which is held to make it and to remove it. */
 export async function openLock(dir: string, path: string): Promise<Deno.FsFile> {
   try {
     return await Deno.open(path, { write: true, create: true });

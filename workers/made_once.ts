@@ -56,7 +56,7 @@ export function placeOf(
  * Makes a place on first use and returns its interpreter. A second maker waits for the first.
  *
  * It is made in a directory beside it, which gets the place's name by one rename when all is there:
- * who finds the name finds everything, whenever a maker was killed. So nothing in it may contain
+ * where the name is, everything is, whenever a maker was killed. So nothing in it may contain
  * the path of where it was made; `make` sees to that.
  */
 export async function madeOnce(

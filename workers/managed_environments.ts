@@ -31,7 +31,7 @@ async function described(path: string): Promise<ManagedEnvironment> {
 }
 
 /** What was removed, or would be; and what is not used by this release and stays. */
-export type EnvironmentGarbage = {
+type EnvironmentGarbage = {
   environments: Amount;
   /** What killed makers left, and environments that are damaged or whose Python is gone. */
   leftovers: Amount;

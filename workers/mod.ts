@@ -10,7 +10,6 @@ export {
 } from "./environments.ts";
 export {
   collectEnvironments,
-  type EnvironmentGarbage,
   type ManagedEnvironment,
   managedEnvironments,
 } from "./managed_environments.ts";

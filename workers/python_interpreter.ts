@@ -14,7 +14,7 @@ const NAMES = Array.from(
 const CANDIDATES = ["python3", ...NAMES.map((version) => `python${version}`), "python"];
 
 /** What an interpreter reports about itself. */
-export type Python = { path: string; version: string };
+type Python = { path: string; version: string };
 
 /**
  * The Python that creates environments: `named` (HOLDFAST_PYTHON), else the first of the usual
@@ -47,7 +47,7 @@ export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promi
  */
 export type PythonBuild = { tag: string; version: string; platform: string; base: string };
 
-/** JSON with those fields. In a virtual environment the base is the Python that it was made with. */
+/** JSON with those fields. A virtual environment's base is the Python that it was made with. */
 const BUILD = `
 import json, os, platform, sys, sysconfig
 base = getattr(sys, "_base_executable", None) or sys.executable

@@ -66,7 +66,7 @@ export class Uv {
     });
   }
 
-  /** Creates an empty environment that may be renamed: its scripts find their Python beside them. */
+  /** Creates an empty environment that may be renamed: its scripts find the Python beside them. */
   async venv(path: string, { python, making }: { python: BasePython; making: Making }) {
     const args = ["venv", "--relocatable", "--no-project", "--python", python.path, path];
     await making.must("`uv venv`", [this.#binary, ...args], { env: this.#settings.env });

@@ -6,7 +6,7 @@ import { type FilesOnDisk, namesIn, removeFile } from "./files_on_disk.ts";
 /** Packages that uv has unpacked, each a directory: environments have links to their files. */
 const PACKAGES = "archive-v0";
 const PACKAGE = /[A-Za-z0-9_-]+/;
-/** Under a package's name: a link to its directory, and beside it a file with where it came from. */
+/** By a package's name: a link to its directory, and beside it a file with its origin. */
 const NAMES = /^wheels-v\d+$/;
 const ORIGINS = [".http", ".rev"];
 

@@ -34,8 +34,8 @@ export class TorchDriver {
   async #roundTrip(request: unknown): Promise<unknown> {
     if (this.#writer === null) {
       throw new Error(
-        `Cannot compare with torch because HOLDFAST_TEST_PYTHON is not set: 'deno task test' sets it ` +
-          "to a Python that it makes",
+        "Cannot compare with torch because HOLDFAST_TEST_PYTHON is not set: 'deno task test' " +
+          "sets it to a Python that it makes",
       );
     }
     await this.#writer.write(new TextEncoder().encode(JSON.stringify(request) + "\n"));

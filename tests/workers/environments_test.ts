@@ -208,7 +208,7 @@ Deno.test("a disk without room is found before anything is fetched", () =>
       {
         name: "InfrastructureError",
         message:
-          /disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. .*HOLDFAST_ENV_DIR/,
+          /disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. .*_ENV_DIR/,
       },
     );
     deepStrictEqual(chosen.said, []);

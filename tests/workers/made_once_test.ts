@@ -63,7 +63,7 @@ Deno.test("madeOnce() lets a second maker wait for the first", () =>
     deepStrictEqual([await first, events], [await second, ["made"]]);
   }));
 
-Deno.test("madeOnce() gives a place its name when it is complete; what a killed maker left goes", () =>
+Deno.test("madeOnce() names a complete place; what a killed maker left goes", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
@@ -106,7 +106,7 @@ Deno.test("madeOnce() remembers when a place was last asked for", () =>
     ok((await factsOf(place.path))!.used_at.getTime() > 0);
   }));
 
-Deno.test("madeOnce() works in a linked directory and one with spaces, which it makes private", () =>
+Deno.test("madeOnce() works in a linked directory with spaces, and makes it private", () =>
   withHome(async (home) => {
     const { events, options } = maker();
     const dir = `${home}/a cache/env`;
@@ -120,7 +120,7 @@ Deno.test("madeOnce() works in a linked directory and one with spaces, which it 
     deepStrictEqual(events, ["made", "made"]);
   }));
 
-Deno.test("madeOnce() says of a directory that cannot be written which variable names another", () =>
+Deno.test("madeOnce() says which variable names a directory that can be written", () =>
   withHome(async (home) => {
     await Deno.writeTextFile(`${home}/file`, "");
     const { options } = maker();

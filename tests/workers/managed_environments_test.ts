@@ -34,7 +34,7 @@ async function used(dir: string): Promise<string> {
   return wanted;
 }
 
-Deno.test("managedEnvironments() tells the used from the unused and from what is not complete", () =>
+Deno.test("managedEnvironments() tells used from unused and incomplete ones", () =>
   withHome(async (dir) => {
     deepStrictEqual(await managedEnvironments(`${dir}/none`), []);
     const wanted = await used(dir);
@@ -80,7 +80,7 @@ Deno.test("collectEnvironments() removes the unused and leftovers, and nothing e
     );
   }));
 
-Deno.test("collectEnvironments() removes one whose Python is gone, though this release names it", () =>
+Deno.test("collectEnvironments() removes one whose Python is gone", () =>
   withHome(async (dir) => {
     const wanted = await used(dir);
     await Deno.remove(`${wanted}/bin/python`);

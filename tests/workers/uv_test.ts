@@ -45,7 +45,7 @@ Deno.test("Uv.install() installs locks of the same index in one call, by their h
     ok(!call!.includes("--compile-bytecode"), call!);
   }));
 
-Deno.test("Uv.install() installs locks of different indexes one by one, and stops at the first that fails", () =>
+Deno.test("Uv.install() installs locks of different indexes one by one, up to a failure", () =>
   withUv(async ({ uv, making, calls }) => {
     const requirements = [{ ...locked("a"), args: ["--index", "x"] }, locked("b")];
     await rejects(
