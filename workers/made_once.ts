@@ -1,27 +1,24 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isNothing, readDerivedJson, removeTree, sha256Hex } from "../engine/mod.ts";
 import { makeEnvironmentsDir, openLock } from "./environments_dir.ts";
+import { namesIn } from "./files_on_disk.ts";
 import type { PythonBuild } from "./python_interpreter.ts";
 import { z } from "zod";
 
-/**
- * Where something is made once: a directory of the environments' directory.
- * `making`: the directory beside it that becomes it.
- */
+/** Where something is made once: a directory of the environments' directory. */
 export type Place = {
   dir: string;
   name: string;
   path: string;
-  making: string;
   /** What it is made with. */
   python: PythonBuild;
 };
 
 /** A name, the Python and the hash of the content. */
 export const PLACE = /[A-Za-z0-9_][A-Za-z0-9._-]*-[0-9a-f]{12}/;
-/** Of a place that is being made, or whose maker was killed. */
-export const MAKING = ".making";
-const REMOVABLE = new RegExp(`${PLACE.source}(?:\\${MAKING})?`);
+/** Ends the name of a directory that becomes a place, or whose maker was killed. */
+export const MAKING = /\.[0-9a-f]{8}\.making/;
+const REMOVABLE = new RegExp(`${PLACE.source}(?:${MAKING.source})?`);
 
 /** What a place says about itself. Its time of change is when it was last asked for. */
 const FACTS = "holdfast.json";
@@ -49,7 +46,7 @@ export function placeOf(
   const { tag, platform, base } = python;
   const digest = sha256Hex([text, tag, platform, base].join("\n")).slice(0, 12);
   const path = join(dir, `${name}-${tag}-${digest}`);
-  return { dir, name, path, making: `${path}${MAKING}`, python };
+  return { dir, name, path, python };
 }
 
 /**
@@ -63,7 +60,7 @@ export async function madeOnce(
   place: Place,
   options: { make: (path: string) => Promise<void>; onWait: () => void },
 ): Promise<string> {
-  const { dir, name, path, making, python } = place;
+  const { dir, name, path, python } = place;
   const interpreter = join(path, "bin", "python");
   if (await isUsable(path)) return interpreter;
   await makeEnvironmentsDir(dir);
@@ -75,7 +72,10 @@ export async function madeOnce(
     }
     if (await isUsable(path)) return interpreter;
     // Damaged, or without the Python that it was made with; and what a killed maker left.
-    for (const left of [path, making]) await removePlace(dir, left);
+    const lefts = namesIn(dir).filter((left) => left.replace(MAKING, "") === basename(path));
+    for (const left of lefts) await removePlace(dir, join(dir, left));
+    // Another name each time: what a killed maker had started may still write to its own.
+    const making = `${path}.${crypto.randomUUID().slice(0, 8)}.making`;
     await options.make(making);
     const facts: z.infer<typeof Facts> = { name, python, made_at: new Date().toISOString() };
     await Deno.writeTextFile(join(making, FACTS), JSON.stringify(facts) + "\n");

@@ -25,7 +25,7 @@ export async function managedEnvironments(dir: string): Promise<ManagedEnvironme
 }
 
 async function described(path: string): Promise<ManagedEnvironment> {
-  const facts = path.endsWith(MAKING) ? null : await factsOf(path);
+  const facts = MAKING.test(path) ? null : await factsOf(path);
   const used = facts !== null && (await usedPlaces(dirname(path), facts.python)).includes(path);
   return { path, facts, used };
 }
@@ -110,5 +110,5 @@ async function underLock(
 
 /** The place of one that is being made. */
 function placeIn(path: string): string {
-  return path.endsWith(MAKING) ? path.slice(0, -MAKING.length) : path;
+  return path.replace(MAKING, "");
 }

@@ -20,8 +20,8 @@ export const gcVerb = defineVerb({
       least: 0,
     }),
     environments: flag(
-      "instead remove Python environments that this release does not use, and what no other one " +
-        "shares of the packages' cache; needs no home",
+      "instead remove unused Python environments, and cached packages that none of them has; " +
+        "needs no home",
     ),
     younger_than: whole("<hours>", "keep anything younger (default: 1)", { least: 0 }),
   },

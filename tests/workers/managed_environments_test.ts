@@ -39,7 +39,7 @@ Deno.test("managedEnvironments() tells used from unused and incomplete ones", ()
     deepStrictEqual(await managedEnvironments(`${dir}/none`), []);
     const wanted = await used(dir);
     const { path } = await unused(dir);
-    await Deno.mkdir(`${path}.making`);
+    await Deno.mkdir(`${path}.0a1b2c3d.making`);
     await Deno.mkdir(`${dir}/a_folder_of_somebody`);
     const found = (await managedEnvironments(dir)).map(({ path, facts, used }) =>
       [basename(path), facts?.name ?? null, used] as const
@@ -49,7 +49,7 @@ Deno.test("managedEnvironments() tells used from unused and incomplete ones", ()
       [
         [basename(wanted), "torch_cpu", true],
         [basename(path), "torch_cpu", false],
-        [`${basename(path)}.making`, null, false],
+        [`${basename(path)}.0a1b2c3d.making`, null, false],
       ].sort(),
     );
   }));
@@ -59,8 +59,8 @@ Deno.test("collectEnvironments() removes the unused and leftovers, and nothing e
     const wanted = await used(dir);
     const { path } = await unused(dir);
     const facts = (await Deno.stat(`${path}/holdfast.json`)).size;
-    await Deno.mkdir(`${path}.making`);
-    await Deno.writeTextFile(`${path}.making/half`, "123");
+    await Deno.mkdir(`${path}.0a1b2c3d.making`);
+    await Deno.writeTextFile(`${path}.0a1b2c3d.making/half`, "123");
     await Deno.mkdir(`${dir}/.removing-${crypto.randomUUID()}`);
     await Deno.mkdir(`${dir}/a_folder_of_somebody`);
     const before = namesIn(dir);
