@@ -74,7 +74,7 @@ function place(dir: string): Check {
   const check = room(
     "environments",
     nearest,
-    "An environment takes 1.2 GiB on a CPU and up to 8 GiB for GPUs; free some or set " +
+    "An environment takes 1 to 3 GiB on a CPU and up to 8 GiB for GPUs; free some or set " +
       "HOLDFAST_ENV_DIR to a directory on another disk",
   );
   return nearest === dir ? check : { ...check, says: `${check.says}; none in ${dir} yet` };

@@ -99,7 +99,8 @@ Deno.test("ensureEnvironment() makes an environment once, and again if it was cu
     strictEqual(await modules(first), "tiny_pytorch tiny_module");
     const path = first.slice(0, -"/bin/python".length);
     ok(path.startsWith(join(home, "torch_cpu-cpython3.")));
-    await Deno.rename(path, `${path}.0a1b2c3d.making`); // As if its maker had died before the last write.
+    // As if its maker had died before the renaming.
+    await Deno.rename(path, `${path}.0a1b2c3d.making`);
     await Deno.writeTextFile(join(`${path}.0a1b2c3d.making`, "leftover"), "");
     await ensureEnvironment("torch_cpu", chosen);
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
