@@ -105,7 +105,6 @@ async function prompts({ steps, prompts }: Sizes): Promise<string[]> {
 
 async function ownRun(dir: string, work: Work) {
   await Deno.mkdir(dir);
-  await Deno.symlink(`${ROOT}.holdfast/env`, `${dir}/env`);
   const train = `${dir}/train.jsonl`;
   await Deno.writeTextFile(
     train,

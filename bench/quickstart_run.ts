@@ -1,6 +1,5 @@
 /**
- * The shipped quickstart as benchmarks run it: real workers, a temporary home, the repository's own
- * environment.
+ * The shipped quickstart as benchmarks run it: real workers, in a temporary home.
  */
 import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../configs/mod.ts";
@@ -42,32 +41,26 @@ export function numberFlags<K extends string>(
   return found;
 }
 
-const HOME = `${ROOT}.holdfast`;
-
-/**
- * The quickstart's interpreter, in the repository's own home. Created on first use, which takes
- * minutes.
- */
+/** The quickstart's interpreter, created on first use. */
 export async function quickstartPython(): Promise<string> {
-  return await ensureEnvironment(environmentKind("torch"), { home: HOME, onProgress: say });
+  return await ensureEnvironment(environmentKind("torch"), { onProgress: say });
 }
 
 /** The interpreter of the peer that training steps are compared with. */
 export async function trlPython(): Promise<string> {
   const requirements = new URL("../tests/requirements/trl.txt", import.meta.url);
   return Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
-    await ensureRequirements(requirements, { home: HOME, onProgress: say });
+    await ensureRequirements(requirements, { onProgress: say });
 }
 
 function say({ text }: EnvironmentProgress): void {
   console.error(text);
 }
 
-/** Calls `work` with an empty home that shares the repository's environments, and removes it. */
+/** Calls `work` with an empty home, and removes it. */
 export async function withBenchHome<T>(work: (dir: string) => Promise<T>): Promise<T> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   try {
-    await Deno.symlink(`${ROOT}.holdfast/env`, `${dir}/env`);
     return await work(dir);
   } finally {
     await Deno.remove(dir, { recursive: true });

@@ -3,7 +3,7 @@ import { Home } from "../runs/mod.ts";
 import type { Command } from "./command.ts";
 import { completed, DEFAULT_HOME } from "./output.ts";
 
-export const HOME_HELP = "directory of runs, checkpoints and environments";
+export const HOME_HELP = "directory of runs and checkpoints";
 export const STORE_HELP =
   "PostgreSQL URL of the journal; overrides $HOLDFAST_STORE (default: a SQLite file in the home)";
 

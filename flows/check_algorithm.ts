@@ -29,14 +29,13 @@ const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
  */
 export async function checkAlgorithm(
   config: Config,
-  options: { home: string; onSetup?: OnEnvironmentProgress },
+  options: { onSetup?: OnEnvironmentProgress } = {},
 ): Promise<void> {
   const learns_from = LEARNS_FROM[config.flow];
   if (learns_from === undefined || !("algorithm" in config) || !inPython(config.algorithm)) return;
   const { algorithm, trainer } = config;
-  const { home, onSetup: onProgress } = options;
+  const { onSetup: onProgress } = options;
   const python = await ensureEnvironment(environmentOf(trainer), {
-    home,
     own: trainer.python,
     onProgress,
   });

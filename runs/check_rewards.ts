@@ -17,7 +17,6 @@ import type { RowTables } from "../flows/mod.ts";
 
 type CheckRewardsOptions = {
   rows: RowTables;
-  home: string;
   onSetup?: OnEnvironmentProgress;
   /**
    * Whether functions in Python are imported; if the run waits for a different machine, that
@@ -137,7 +136,7 @@ type Called = { needs: string[]; style: RewardStyle };
 async function loaded(
   rewards: RewardConfig[],
   config: Partial<Config>,
-  { home, onSetup: onProgress }: CheckRewardsOptions,
+  { onSetup: onProgress }: CheckRewardsOptions,
 ): Promise<Map<RewardConfig, Called>> {
   const entries = rewards.filter((entry) => entry.name === "python" || entry.name === "math");
   if (entries.length === 0) return new Map();
@@ -153,7 +152,6 @@ async function loaded(
   }
   const { trainer } = config as Pick<Config, "trainer">;
   const python = await ensureEnvironment(environmentOf(trainer), {
-    home,
     own: trainer.python,
     onProgress,
   });

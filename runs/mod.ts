@@ -2,6 +2,7 @@
  * The life of a run of any graph: its home, its session, forks, verification, garbage collection
  * and display.
  */
+export type { Check } from "./check.ts";
 export { checkRewards } from "./check_rewards.ts";
 export { type ComparedEvaluations, compareEvaluations } from "./compare_evaluations.ts";
 export * from "./end_workers.ts";
@@ -18,7 +19,7 @@ export { collectGarbage, type GcOptions, type GcReport } from "./collect_garbage
 export * from "./home.ts";
 export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";
-export { type Check, machineChecks } from "./machine_checks.ts";
+export { machineChecks } from "./machine_checks.ts";
 export { MetricsFile } from "./metrics_file.ts";
 export { type CheckpointFacts, readCheckpoints } from "./read_checkpoints.ts";
 export { readRollouts, type Rollout, type RolloutOptions } from "./read_rollouts.ts";

@@ -240,7 +240,7 @@ async function checkedRows(
   if (head.epoch > 0) return rows;
   // A fork keeps its parent's rows, even if they lack something.
   const scored = head.parent === null ? rows : {};
-  await checkRewards(config, { rows: scored, home: home.dir, onSetup });
+  await checkRewards(config, { rows: scored, onSetup });
   return rows;
 }
 
@@ -271,8 +271,7 @@ function makeGroups(
     artifacts: home.artifacts,
     recorded,
     restart,
-    python: (kind, own) =>
-      ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
+    python: (kind, own) => ensureEnvironment(kind, { own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,
     hosts: options.hosts,
     onFrame: (phase) => void faults.at("frame", phase),

@@ -50,7 +50,6 @@ export async function tryAlgorithm(
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
   const python = await ensureEnvironment(environmentKind("torch"), {
-    home: home.dir,
     onProgress: options.onSetup,
   });
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });

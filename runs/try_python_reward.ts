@@ -36,9 +36,9 @@ export type TriedStyle = { style: string; unit: "sample" | "group"; why: string 
  */
 export async function tryPythonReward(
   source: string,
-  options: { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number; home: string },
+  options: { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number },
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
-  const python = await ensureEnvironment(environmentKind("torch"), { home: options.home });
+  const python = await ensureEnvironment(environmentKind("torch"));
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.try_function",
     args: [

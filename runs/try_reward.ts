@@ -70,10 +70,10 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
 async function tryOn(
   rows: Row[],
   name: string,
-  { timeout_ms, home, style }: RewardTestOptions,
+  { timeout_ms, style }: RewardTestOptions,
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
   if (parsePythonReward(name) !== null) {
-    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms, home });
+    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms });
   }
   if (style !== undefined) {
     throw new InvalidInputError(
@@ -84,12 +84,12 @@ async function tryOn(
   if (!(await isDirectory(name))) {
     const reward = builtIn(name);
     if (reward.source === null) return { style: null, results: await tryHere(reward, rows) };
-    const how = { rows: rows.map(itemOf), style: reward.style, timeout_ms, home };
+    const how = { rows: rows.map(itemOf), style: reward.style, timeout_ms };
     return { style: null, results: (await tryPythonReward(reward.source, how)).results };
   }
   // A reward model has its own chat template.
   const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
-  return await tryPythonReward(name, { rows: asIs, timeout_ms, home });
+  return await tryPythonReward(name, { rows: asIs, timeout_ms });
 }
 
 /** What a row is scored on: its completion, else its reference answer. */

@@ -99,7 +99,7 @@ async function redone(
     },
     artifacts,
     recorded: await rowsToRedo(home.store, head),
-    python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: onSetup }),
+    python: (kind, own) => ensureEnvironment(kind, { own, onProgress: onSetup }),
     onEvent: onWorkers,
   });
   try {

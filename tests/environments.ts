@@ -7,7 +7,7 @@ import {
   type EnvironmentProgress,
 } from "../workers/mod.ts";
 
-/** The repository's own home: its environments serve every test. */
+/** The repository's own home. */
 export const HOME = fileURLToPath(new URL("../.holdfast", import.meta.url));
 
 /** Python environments that tests use, and the variable that names each one's interpreter. */
@@ -17,8 +17,7 @@ const WORKERS: Record<string, EnvironmentKind> = {
   HOLDFAST_TEST_VLLM_PYTHON: "vllm_cpu",
 };
 
-/** TRL, the peer that losses and speed are compared with: no worker runs in it. */
-export const TRL = new URL("./requirements/trl.txt", import.meta.url);
+const TRL = new URL("./requirements/trl.txt", import.meta.url);
 
 /**
  * Makes what is missing, saying so, and returns the variables. A variable that is set already is
@@ -28,11 +27,18 @@ export async function ensureTestEnvironments(): Promise<Record<string, string>> 
   const env: Record<string, string> = {};
   for (const [name, kind] of Object.entries(WORKERS)) {
     env[name] = Deno.env.get(name) ??
-      await ensureEnvironment(kind, { home: HOME, onProgress: say });
+      await ensureEnvironment(kind, { onProgress: say });
   }
-  env.HOLDFAST_TEST_TRL_PYTHON = Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
-    await ensureRequirements(TRL, { home: HOME, onProgress: say });
   return env;
+}
+
+/**
+ * The interpreter of TRL, the peer that losses and speed are compared with: no worker runs in it,
+ * and only tests that compare make it.
+ */
+export async function ensureTrl(): Promise<string> {
+  return Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
+    await ensureRequirements(TRL, { onProgress: say });
 }
 
 function say({ text }: EnvironmentProgress): void {

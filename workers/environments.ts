@@ -1,10 +1,16 @@
-import { basename, join, resolve } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freeBytes, InfrastructureError } from "../engine/mod.ts";
+import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "./gpus.ts";
 import { madeOnce, type Place, placeOf } from "./made_once.ts";
-import { Making, type MakingOptions } from "./making.ts";
-import { checkPython, findPython } from "./python_interpreter.ts";
+import { Making, type MakingOptions, ROOM_FIX } from "./making.ts";
+import {
+  type BasePython,
+  basePython,
+  checkPython,
+  type PythonBuild,
+} from "./python_interpreter.ts";
 import { type Locked, Uv } from "./uv.ts";
 
 /**
@@ -60,23 +66,23 @@ type Cost = { download_mib: number; disk_mib: number };
 
 /**
  * Download and disk size of each requirement file, measured on x86-64 Linux with Python 3.11. Files
- * that are not listed are small.
+ * that are not listed are small. Without compiled modules, which imports add.
  */
 const COSTS: Record<string, Cost> = {
   uv: { download_mib: 17, disk_mib: 63 },
   pytorch_cpu: { download_mib: 183, disk_mib: 695 },
   pytorch_cuda: { download_mib: 2603, disk_mib: 4514 },
-  torch: { download_mib: 56, disk_mib: 408 },
-  deepspeed: { download_mib: 59, disk_mib: 431 },
-  vllm_cpu: { download_mib: 674, disk_mib: 2691 },
-  vllm_cuda: { download_mib: 1166, disk_mib: 2691 },
-  trl: { download_mib: 123, disk_mib: 684 },
+  torch: { download_mib: 56, disk_mib: 232 },
+  deepspeed: { download_mib: 59, disk_mib: 244 },
+  vllm_cpu: { download_mib: 674, disk_mib: 2379 },
+  vllm_cuda: { download_mib: 1166, disk_mib: 2379 },
+  trl: { download_mib: 123, disk_mib: 458 },
 };
 
 /** Where environments are, and what creates them. */
 export type EnvironmentOptions = MakingOptions & {
-  /** HOME; environments are in HOME/env, which may be a symbolic link shared by several homes. */
-  home: string;
+  /** Where managed environments are, if not in the user's directory of them. */
+  dir?: string;
   /** The user's own interpreter: only checked, never changed. */
   own?: string | null;
   /** The Python that creates managed environments. */
@@ -108,15 +114,14 @@ export function environmentKind(
  */
 export async function ensureEnvironment(
   kind: EnvironmentKind,
-  options: EnvironmentOptions,
+  options: EnvironmentOptions = {},
 ): Promise<string> {
   const { modules, ...recipe } = RECIPES[kind];
   if (options.own) {
     await checkPython(options.own, modules);
     return options.own;
   }
-  const { requirements_dir = REQUIREMENTS } = options;
-  const requirements = recipe.requirements.map((name) => new URL(`${name}.txt`, requirements_dir));
+  const requirements = filesOf(recipe.requirements, options);
   return await ensureMade(kind, { ...options, ...recipe, requirements });
 }
 
@@ -126,50 +131,70 @@ export async function ensureEnvironment(
  */
 export async function ensureRequirements(
   requirements: URL,
-  options: Omit<EnvironmentOptions, "own">,
+  options: Omit<EnvironmentOptions, "own"> = {},
 ): Promise<string> {
   const build = hasGpu() ? "cuda" : "cpu";
   const name = `${nameOf(requirements)}_${build}`;
   return await ensureMade(name, { ...options, build, requirements: [requirements] });
 }
 
-type Wanted = Omit<EnvironmentOptions, "own"> & Pick<Recipe, "build" | "env"> & {
+/** The directories that this release uses of those made with a Python: the rest is of others. */
+export async function usedPlaces(dir: string, python: PythonBuild): Promise<string[]> {
+  const kinds = Object.entries(RECIPES).map(([kind, { requirements, build }]) =>
+    placeFor(kind, { dir, build, requirements: filesOf(requirements) }, python)
+  );
+  const places = await Promise.all([Uv.place(dir, { build: python }), ...kinds]);
+  return places.map(({ path }) => path);
+}
+
+type Wanted = Omit<EnvironmentOptions, "own" | "dir"> & Pick<Recipe, "build" | "env"> & {
+  dir: string;
   requirements: URL[];
 };
 
-async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
-  const place = await placeFor(kind, wanted);
+async function ensureMade(
+  kind: string,
+  { dir = environmentsDir(), ...options }: Omit<Wanted, "dir"> & { dir?: string },
+): Promise<string> {
+  const wanted = { ...options, dir };
+  const python = await basePython(wanted.base);
+  const place = await placeFor(kind, wanted, python.build);
   const making = new Making(place, wanted);
   return await madeOnce(place, {
     onWait: () => making.say("waiting for another process that is creating it"),
-    make: () => make(place, { ...wanted, making }),
+    make: (path) => make(path, { ...wanted, making, python }),
   });
 }
 
 /** Different requirements have different directories. */
-async function placeFor(kind: string, wanted: Wanted): Promise<Place> {
+async function placeFor(kind: string, wanted: Wanted, python: PythonBuild): Promise<Place> {
   const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
-  return placeOf(wanted.home, { name: kind, text: texts.join("\n") });
+  return placeOf(wanted.dir, { name: kind, text: texts.join("\n"), python });
 }
 
-function pytorchFile({ requirements_dir = REQUIREMENTS }: Wanted, build: Build): URL {
-  return new URL(`pytorch_${build}.txt`, requirements_dir);
+type Requirements = Pick<EnvironmentOptions, "requirements_dir">;
+
+function filesOf(names: string[], { requirements_dir = REQUIREMENTS }: Requirements = {}): URL[] {
+  return names.map((name) => new URL(`${name}.txt`, requirements_dir));
+}
+
+function pytorchFile(options: Requirements, build: Build): URL {
+  return filesOf([`pytorch_${build}`], options)[0]!;
 }
 
 async function make(
-  { path }: Place,
-  { making, ...wanted }: Wanted & { making: Making },
+  path: string,
+  { making, python, ...wanted }: Wanted & { making: Making; python: BasePython },
 ): Promise<void> {
-  const base = await findPython(wanted.base);
   const began = performance.now();
   checkRoom(making, [pytorchFile(wanted, wanted.build), ...wanted.requirements], wanted);
-  const uv = await Uv.of(wanted.home, { python: base, making });
-  await making.must("`python -m venv`", [base.path, "-m", "venv", "--without-pip", path]);
-  const python = join(path, "bin", "python");
-  const pytorch = await pytorchFor(python, { ...wanted, making, uv });
+  const uv = await Uv.of(wanted.dir, { python, making });
+  await uv.venv(path, { python, making });
+  const interpreter = join(path, "bin", "python");
+  const pytorch = await pytorchFor(interpreter, { ...wanted, making, uv });
   const others = wanted.requirements.map((file): Locked => ({ file }));
-  await uv.install(python, { requirements: [pytorch, ...others], making, env: wanted.env });
+  await uv.install(interpreter, { requirements: [pytorch, ...others], making, env: wanted.env });
   making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
 }
 
@@ -213,10 +238,9 @@ export function costOf(names: string[]): Cost {
 function checkRoom(
   making: Making,
   files: URL[],
-  { home, freeBytes: free = freeBytes }: Wanted,
+  { dir, freeBytes: free = freeBytes }: Wanted,
 ): void {
   const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
-  const dir = resolve(home, "env");
   const left = (free(dir) ?? Infinity) / 2 ** 20;
   const gib = (mib: number) => `${(mib / 1024).toFixed(1)} GiB`;
   const needs = `it takes about ${gib(disk_mib)} in ${dir}, which has ${gib(left)} free`;
@@ -224,7 +248,7 @@ function checkRoom(
   throw new InfrastructureError(
     `Cannot create the Python environment '${making.name}' because the disk has no room: ` +
       `${needs}. ` +
-      "Fix: free some space, or choose a different home with --home",
+      `Fix: ${ROOM_FIX}`,
     { environment: making.name, dir, needed_mib: disk_mib, left_mib: left },
     { retryable: false },
   );

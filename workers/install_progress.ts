@@ -32,9 +32,6 @@ export class InstallProgress {
         this.#downloads.clear();
         this.#phase = `installing ${packages(rest)}`;
         break;
-      case "Installed":
-        this.#phase = `compiling the modules of ${packages(rest)}`;
-        break;
     }
   }
 

@@ -4,13 +4,13 @@
  * different one: delete the `.txt` for the newest.
  */
 import { fileURLToPath } from "node:url";
+import { environmentsDir, makeEnvironmentsDir } from "./environments_dir.ts";
 import { placeOf } from "./made_once.ts";
 import { Making } from "./making.ts";
-import { findPython, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
+import { basePython, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
 import { Uv } from "./uv.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const HOME = ".holdfast";
 const WORKERS = "workers/python/requirements";
 
 const UNLOCKED = ["--excludes", `${WORKERS}/not_locked.txt`];
@@ -69,9 +69,11 @@ export function lockArguments({ path, args }: { path: string; args: string[] }):
 
 if (import.meta.main) {
   Deno.chdir(ROOT);
-  const making = new Making(placeOf(HOME, { name: "lock", text: "" }), {
+  const [dir, python] = [environmentsDir(), await basePython()];
+  await makeEnvironmentsDir(dir);
+  const making = new Making(placeOf(dir, { name: "lock", text: "", python: python.build }), {
     onProgress: ({ text }) => console.error(text),
   });
-  const uv = await Uv.of(HOME, { python: await findPython(), making });
+  const uv = await Uv.of(dir, { python, making });
   for (const lock of LOCKS) await uv.compile(lockArguments(lock), making);
 }

@@ -13,13 +13,16 @@ const SAY_MS = 5_000;
 /** Last lines of a failed step that its error shows. */
 const LINES_SHOWN = 8;
 
+/** For a disk that is full. */
+export const ROOM_FIX = "free some space, or set HOLDFAST_ENV_DIR to a directory on another disk";
+
 /** What a step's output says about its failure, and the fix. The first match counts. */
 const FIXES: [RegExp, string][] = [
   [
     /ensurepip|No module named venv/,
     "install Python's venv module: on Debian and Ubuntu, python3-venv",
   ],
-  [/no space left|disk quota/i, "free some space, or choose a different home with --home"],
+  [/no space left|disk quota/i, ROOM_FIX],
   [
     /certificate|\bssl/i,
     "if your network uses its own certificates, name their file: `pip config set global.cert " +

@@ -1,6 +1,20 @@
 /** Worker processes as the engine sees them: hub, groups, launchers, supervision, environments. */
 export { causesPage, causesTable, FAILURES_PAGE_URL } from "./causes_page.ts";
-export * from "./environments.ts";
+export {
+  costOf,
+  ensureEnvironment,
+  ensureRequirements,
+  type EnvironmentKind,
+  environmentKind,
+  type EnvironmentOptions,
+} from "./environments.ts";
+export {
+  collectEnvironments,
+  type ManagedEnvironment,
+  managedEnvironments,
+} from "./managed_environments.ts";
+export { bytesBelow } from "./files_on_disk.ts";
+export { environmentsDir } from "./environments_dir.ts";
 export * from "./failures.ts";
 export { Faults } from "./faults.ts";
 export { ask, askResident } from "./ask.ts";

@@ -1,5 +1,6 @@
 import process from "node:process";
 import { type Clock, isOwnFolder, ownerOf, PRIVATE_FILE, RUN_FOLDERS } from "../engine/mod.ts";
+import { runCommand } from "./run_command.ts";
 
 /**
  * Every process that we start has this variable: `HOME/RUN/ENGINE_PID.ENGINE_START`, and `/HOST` if
@@ -214,6 +215,26 @@ export function kill(pid: number, signal: "SIGKILL" | "SIGTERM"): void {
     const code = (error as { code?: string }).code;
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
+}
+
+/**
+ * A living process that runs a program of a directory, or has a file of it in memory; null: there
+ * is none. Without /proc it knows only the command lines.
+ */
+export async function processUsing(dir: string): Promise<number | null> {
+  const real = await Deno.realPath(dir).catch(() => dir); // Gone meanwhile.
+  const paths = [`${dir}/`, `${real}/`];
+  const names = (text: string | null) => paths.some((path) => text?.includes(path));
+  const ids = processIds();
+  if (ids.length === 0) {
+    const { lines } = await runCommand(["ps", "-A", "-ww", "-o", "pid=,args="]);
+    const found = lines.find(names);
+    return found === undefined ? null : Number.parseInt(found);
+  }
+  return ids.find((pid) =>
+    pid !== process.pid &&
+    (names(readProc(`/proc/${pid}/cmdline`)) || names(readProc(`/proc/${pid}/maps`)))
+  ) ?? null;
 }
 
 function processIds(): number[] {

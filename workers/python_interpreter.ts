@@ -14,7 +14,7 @@ const NAMES = Array.from(
 const CANDIDATES = ["python3", ...NAMES.map((version) => `python${version}`), "python"];
 
 /** What an interpreter reports about itself. */
-export type Python = { path: string; version: string };
+type Python = { path: string; version: string };
 
 /**
  * The Python that creates environments: `named` (HOLDFAST_PYTHON), else the first of the usual
@@ -38,6 +38,43 @@ export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promi
         found.join(", ") || none
       }. Fix: install one and put it on PATH, or name your own environment with \`python:\``,
     { found },
+  );
+}
+
+/**
+ * What an environment depends on of the Python that makes it: its files are for one implementation,
+ * minor version and platform, and its interpreter is a link to the base Python.
+ */
+export type PythonBuild = { tag: string; version: string; platform: string; base: string };
+
+/** JSON with those fields. A virtual environment's base is the Python that it was made with. */
+const BUILD = `
+import json, os, platform, sys, sysconfig
+base = getattr(sys, "_base_executable", None) or sys.executable
+minor = "%d.%d" % sys.version_info[:2]
+print(json.dumps({
+    "tag": sys.implementation.name + minor + getattr(sys, "abiflags", ""),
+    "version": platform.python_version(),
+    "platform": sysconfig.get_platform(),
+    "base": os.path.realpath(base),
+}))
+`;
+
+/** A Python that makes environments. */
+export type BasePython = { path: string; build: PythonBuild };
+
+/**
+ * The Python of {@linkcode findPython}, with what tells its environments from others'.
+ * @throws {InvalidInputError} If there is none.
+ */
+export async function basePython(named?: string): Promise<BasePython> {
+  const { path } = await findPython(named);
+  const outcome = await runCommand([path, "-c", BUILD]);
+  if (outcome.success) return { path, build: JSON.parse(outcome.lines.at(-1)!) as PythonBuild };
+  throw new InvalidInputError(
+    `Cannot create a Python environment with '${path}' because it does not run: ` +
+      `${outcome.lines.at(-1) ?? "no output"}. Fix: name a different Python with HOLDFAST_PYTHON`,
+    { path },
   );
 }
 

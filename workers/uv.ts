@@ -1,13 +1,16 @@
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { InstallProgress } from "./install_progress.ts";
-import { madeOnce, placeOf } from "./made_once.ts";
+import { madeOnce, type Place, placeOf } from "./made_once.ts";
 import type { Making } from "./making.ts";
 import { asUvSettings, pipSettings, type UvSettings } from "./pip_settings.ts";
-import type { Python } from "./python_interpreter.ts";
+import type { BasePython } from "./python_interpreter.ts";
 import type { CommandOutcome } from "./run_command.ts";
 
 const LOCK = new URL("./python/requirements/uv.txt", import.meta.url);
+
+/** uv's cache, in the directory of the environments. */
+export const CACHE = "cache";
 
 /** What uv does unless the user's variables say otherwise. */
 const DEFAULTS = {
@@ -23,7 +26,7 @@ const HASHED_BUILDS = ["--preview-features", "build-dependency-hashes", "--requi
 /** Locked requirements, and where uv looks for them besides the user's package index. */
 export type Locked = { file: URL; args?: string[] };
 
-/** The uv that creates a home's environments. It searches where the user's pip would. */
+/** The uv that creates environments. It searches where the user's pip would. */
 export class Uv {
   readonly #binary: string;
   readonly #settings: UvSettings;
@@ -33,48 +36,40 @@ export class Uv {
     this.#settings = settings;
   }
 
-  /** uv of a home, installed on first use by pip, which a Python brings along. */
+  /** Where uv is, which environments of a Python need. */
+  static async place(dir: string, { build }: Pick<BasePython, "build">): Promise<Place> {
+    return placeOf(dir, { name: "uv", text: await Deno.readTextFile(LOCK), python: build });
+  }
+
+  /** uv of a directory of environments, installed on first use by pip, which a Python brings. */
   static async of(
-    home: string,
-    { python, making }: { python: Python; making: Making },
+    dir: string,
+    { python, making }: { python: BasePython; making: Making },
   ): Promise<Uv> {
-    const place = placeOf(home, { name: "uv", text: await Deno.readTextFile(LOCK) });
+    const place = await Uv.place(dir, python);
     const steps = making.of(place);
     const own = await madeOnce(place, {
       onWait: () => steps.say("waiting for another process that is creating it"),
-      make: async () => {
+      make: (path) => {
         steps.say("installing uv, which makes the others");
-        await steps.must("`python -m venv`", [python.path, "-m", "venv", place.path]);
-        const pip = [
-          join(place.path, "bin", "python"),
-          "-m",
-          "pip",
-          "install",
-          "--require-hashes",
-          "--no-deps",
-        ];
-        const quiet = [
-          "--disable-pip-version-check",
-          "--progress-bar",
-          "off",
-          "--only-binary",
-          ":all:",
-        ];
-        await steps.must("`pip install` of uv", [...pip, ...quiet, "-r", fileURLToPath(LOCK)], {
-          env: { ...Deno.env.toObject(), PIP_USER: "0" },
-          doing: () => "installing uv",
-        });
+        return installByPip(path, { python, steps, lock: LOCK });
       },
     });
     // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
     const { env, args } = asUvSettings(await pipSettings(own), environment);
     // On the environments' disk: files are linked, not copied.
-    const UV_CACHE_DIR = resolve(home, "env", "cache");
+    const UV_CACHE_DIR = join(dir, CACHE);
     return new Uv(join(place.path, "bin", "uv"), {
       env: { ...DEFAULTS, UV_CACHE_DIR, ...env, ...environment },
       args,
     });
+  }
+
+  /** Creates an empty environment that may be renamed: its scripts find the Python beside them. */
+  async venv(path: string, { python, making }: { python: BasePython; making: Making }) {
+    const args = ["venv", "--relocatable", "--no-project", "--python", python.path, path];
+    await making.must("`uv venv`", [this.#binary, ...args], { env: this.#settings.env });
   }
 
   /** Whether these requirements are available. */
@@ -83,15 +78,18 @@ export class Uv {
     { locked, making }: { locked: Locked; making: Making },
   ): Promise<CommandOutcome> {
     const env = { ...this.#settings.env, UV_HTTP_RETRIES: "1" };
-    return making.try([...this.#install(python, locked), "--dry-run"], {
+    const { file, args = [] } = locked;
+    return making.try([...this.#install(python, { files: [file], args }), "--dry-run"], {
       env,
       doing: () => "looking up PyTorch",
     });
   }
 
   /**
-   * Installs requirements one after the other by their hashes. Skips their own dependencies, which
-   * the locks contain.
+   * Installs requirements by their hashes, together where they are looked for in the same places:
+   * then one is downloaded while another is unpacked. Skips their own dependencies, which the locks
+   * contain. Compiles no modules: that takes longer than the rest, and Python does it at the first
+   * import of those that are used.
    * @throws {InfrastructureError} With the cause, if one cannot be installed.
    */
   async install(
@@ -102,13 +100,12 @@ export class Uv {
       env?: Record<string, string>;
     },
   ): Promise<void> {
-    for (const locked of requirements) {
+    for (const { files, args } of together(requirements)) {
       const progress = new InstallProgress();
-      const builds = [...HASHED_BUILDS, "--build-constraints", fileURLToPath(locked.file)];
-      const last = locked === requirements.at(-1) ? ["--compile-bytecode"] : [];
+      const constraints = files.flatMap((file) => ["--build-constraints", fileURLToPath(file)]);
       await making.must(
         "the installation",
-        [...this.#install(python, locked), ...builds, ...last],
+        [...this.#install(python, { files, args }), ...HASHED_BUILDS, ...constraints],
         {
           env: { ...this.#settings.env, ...env },
           onLine: (line) => progress.take(line),
@@ -127,17 +124,42 @@ export class Uv {
     return making.must("locking", [this.#binary, "pip", "compile", ...args], { env });
   }
 
-  #install(python: string, { file, args = [] }: Locked): string[] {
+  #install(python: string, { files, args }: Together): string[] {
+    const requirements = files.flatMap((file) => ["--requirements", fileURLToPath(file)]);
     const strict = ["--no-deps", "--require-hashes", ...this.#settings.args, ...args];
-    return [
-      this.#binary,
-      "pip",
-      "install",
-      "--python",
-      python,
-      ...strict,
-      "--requirements",
-      fileURLToPath(file),
-    ];
+    return [this.#binary, "pip", "install", "--python", python, ...strict, ...requirements];
+  }
+}
+
+/** Requirements that one call installs. */
+type Together = { files: URL[]; args: string[] };
+
+function together(requirements: Locked[]): Together[] {
+  const groups: Together[] = [];
+  for (const { file, args = [] } of requirements) {
+    const same = groups.find((group) => group.args.join(" ") === args.join(" "));
+    if (same) same.files.push(file);
+    else groups.push({ files: [file], args });
+  }
+  return groups;
+}
+
+/** Installs locked requirements into a new environment by pip, for what needs no uv. */
+export async function installByPip(
+  path: string,
+  { python, steps, lock }: { python: BasePython; steps: Making; lock: URL },
+): Promise<void> {
+  await steps.must("`python -m venv`", [python.path, "-m", "venv", path]);
+  const bin = join(path, "bin");
+  const pip = [join(bin, "python"), "-m", "pip", "install", "--require-hashes", "--no-deps"];
+  const quiet = ["--disable-pip-version-check", "--progress-bar", "off"];
+  const files = ["--only-binary", ":all:", "-r", fileURLToPath(lock)];
+  await steps.must("`pip install`", [...pip, ...quiet, ...files], {
+    env: { ...Deno.env.toObject(), PIP_USER: "0" },
+    doing: () => `installing ${steps.name}`,
+  });
+  // These name the directory that they were made in, which is renamed. `python -m pip` works.
+  for await (const { name } of Deno.readDir(bin)) {
+    if (/^(pip|activate)/i.test(name)) await Deno.remove(join(bin, name));
   }
 }

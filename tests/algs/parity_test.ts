@@ -16,12 +16,13 @@ import {
   maskedOf,
   profileOf,
 } from "../../algs/mod.ts";
+import { ensureTrl } from "../environments.ts";
 import { randomStep, uniform } from "./steps.ts";
 import { runTorch, TorchDriver } from "./torch.ts";
 
 const TRL = new TorchDriver(
   new URL("trl_driver.py", import.meta.url).pathname,
-  "HOLDFAST_TEST_TRL_PYTHON",
+  await ensureTrl(),
 );
 
 type Side = Record<string, unknown>;

@@ -19,8 +19,7 @@ export class TorchDriver {
   #last: Promise<unknown> = Promise.resolve();
   #rest = "";
 
-  constructor(program: string, readonly variable = "HOLDFAST_TEST_PYTHON") {
-    const python = Deno.env.get(variable);
+  constructor(program: string, python = Deno.env.get("HOLDFAST_TEST_PYTHON")) {
     const child = python ? start(python, program) : null;
     this.#lines = child?.stdout.getReader() ?? null;
     this.#writer = child?.stdin.getWriter() ?? null;
@@ -35,8 +34,8 @@ export class TorchDriver {
   async #roundTrip(request: unknown): Promise<unknown> {
     if (this.#writer === null) {
       throw new Error(
-        `Cannot compare with torch because ${this.variable} is not set: 'deno task test' sets it ` +
-          "to a Python that it makes",
+        "Cannot compare with torch because HOLDFAST_TEST_PYTHON is not set: 'deno task test' " +
+          "sets it to a Python that it makes",
       );
     }
     await this.#writer.write(new TextEncoder().encode(JSON.stringify(request) + "\n"));

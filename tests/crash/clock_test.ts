@@ -1,6 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
-import { HOME } from "../environments.ts";
 import { SMALL } from "./runs.ts";
 import { disturbed } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
@@ -100,7 +99,7 @@ async function withClock(
   const dir = await Deno.makeTempDir({ prefix: "holdfast-clock-" });
   try {
     await jump(`${dir}/clock`, 0);
-    const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
+    const real = await ensureEnvironment(environmentKind("torch"));
     const python = (settings: string) => {
       const script = `#!/bin/sh\nunset LD_PRELOAD\nexec env ${settings} ${real} "$@"\n`;
       Deno.writeTextFileSync(`${dir}/python`, script, { mode: 0o755 });

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { at, type Place, recorded, rl, shareEnvironments, SMALL } from "./runs.ts";
+import { at, type Place, recorded, rl, SMALL } from "./runs.ts";
 import { assertEqualEnd } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
@@ -73,7 +73,6 @@ for (const { what, size } of DISKS) {
         work: async (disk, enlarge) => {
           const home = what === "" ? disk : await Deno.makeTempDir({ prefix: "holdfast-crash-" });
           if (what !== "") await Deno.symlink(disk, `${home}/${what}`);
-          await shareEnvironments(home);
           const place = { home, store: null };
           const stopped = await rl(["run", SMALL, ...at(place), "--id", "full"], {});
           strictEqual(stopped.code, 3, stopped.output);

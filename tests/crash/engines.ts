@@ -17,17 +17,7 @@ import {
 import { drawKillPoints, faultOf, type KillPoint } from "./kill_points.ts";
 import { Home } from "../../runs/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
-import {
-  at,
-  inFlight,
-  orphans,
-  type Place,
-  recorded,
-  rl,
-  type Running,
-  shareEnvironments,
-  SMALL,
-} from "./runs.ts";
+import { at, inFlight, orphans, type Place, recorded, rl, type Running, SMALL } from "./runs.ts";
 import { start } from "./runs.ts";
 import { isStopped, until } from "./survive.ts";
 import { endingOf, otherWork, type Undisturbed, undisturbed } from "./undisturbed.ts";
@@ -103,7 +93,6 @@ async function duel(point: KillPoint, { state, store, against }: Campaign): Prom
   const home = `${state}/duel`;
   await Deno.remove(home, { recursive: true }).catch(() => undefined);
   await Deno.mkdir(home, { recursive: true });
-  await shareEnvironments(home);
   const place: Place = { home, store: store.url };
   const run = `duel-${crypto.randomUUID().slice(0, 8)}`;
   const queue = `queue-${run}`; // The store is shared by all duels.

@@ -24,7 +24,7 @@ import {
 } from "./kill_points.ts";
 import { type Kill, killsPage, summary } from "./kill_report.ts";
 import { brokenRules } from "./recorded_rules.ts";
-import { largestSlab, orphans, recorded, shareEnvironments, show, SMALL } from "./runs.ts";
+import { largestSlab, orphans, recorded, show, SMALL } from "./runs.ts";
 import { survive } from "./survive.ts";
 import { endingOf, otherWork, type Undisturbed, undisturbed } from "./undisturbed.ts";
 
@@ -94,7 +94,6 @@ async function kill(
   const home = `${state}/killed`;
   await Deno.remove(home, { recursive: true }).catch(() => undefined);
   await Deno.mkdir(home, { recursive: true });
-  await shareEnvironments(home);
   const place = { home, store: url };
   const run = `run-${crypto.randomUUID().slice(0, 8)}`;
   const fault = faultOf(...points);

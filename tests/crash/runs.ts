@@ -87,19 +87,10 @@ export function at({ home, store }: Place): string[] {
   return ["--home", home, ...(store === null ? [] : ["--store", store])];
 }
 
-/** Lets a test home use the Python environments that the repository has made. */
-export async function shareEnvironments(home: string): Promise<void> {
-  await Deno.mkdir(`${ROOT}.holdfast/env`, { recursive: true });
-  await Deno.symlink(`${ROOT}.holdfast/env`, `${home}/env`).catch((cause) => {
-    if (!(cause instanceof Deno.errors.AlreadyExists)) throw cause;
-  });
-}
-
 /** Calls `work` with a home of its own, which is removed once nothing of it runs any more. */
 export async function withFreshHome<T>(work: (home: string) => Promise<T>): Promise<T> {
   const home = await Deno.makeTempDir({ prefix: "holdfast-crash-" });
   try {
-    await shareEnvironments(home);
     return await work(home);
   } finally {
     await orphans(home);

@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { ConfigError, parseConfig } from "../../configs/mod.ts";
 import { copyTree } from "../copy_tree.ts";
-import { shareEnvironments } from "../crash/runs.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 import {
   type Block,
@@ -64,7 +63,6 @@ export class Workbench {
     const dir = await Deno.makeTempDir({ prefix: "holdfast-docs-" });
     await copyTree(ROOT, `${dir}/`);
     await Deno.mkdir(`${dir}/.holdfast`);
-    await shareEnvironments(`${dir}/.holdfast`);
     return new Workbench(dir, HOLDFAST_TEST_PYTHON!);
   }
 

@@ -8,8 +8,7 @@ import { fileURLToPath } from "node:url";
 import { VersionRecord } from "../../data/mod.ts";
 import { ArtifactStore, type JournalRow, type RowKind, SqliteStore } from "../../engine/mod.ts";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
-import { orphans, rl, shareEnvironments, show } from "../crash/runs.ts";
-import { HOME } from "../environments.ts";
+import { orphans, rl, show } from "../crash/runs.ts";
 import { safetensorsDigest } from "./safetensors_digest.ts";
 import { type RealInput, runPython, smollm2 } from "./smollm2.ts";
 
@@ -158,10 +157,9 @@ async function checkChain(home: string, expected: Setting["numerics"]): Promise<
   );
 }
 
-/** Runs, kills, resumes and verifies in `home`, whose environments are those of the repository. */
+/** Runs, kills, resumes and verifies in `home`. */
 export async function checkKilledAndResumed(home: string, setting: Setting): Promise<void> {
   const model = await smollm2(setting.input);
-  await shareEnvironments(home);
   await runUntilKilled(home, settings(model, setting));
   strictEqual(await orphans(home), 0, "processes outlived the killed engine");
   strictEqual((await show(home, RUN)).status, "interrupted");
@@ -203,7 +201,7 @@ export async function checkKilledAndResumed(home: string, setting: Setting): Pro
 
   const final = `${home}/runs/${RUN}/final`;
   strictEqual(await safetensorsDigest(final), shown.policy.digest);
-  const python = await ensureEnvironment(environmentKind(setting.numerics.engine), { home: HOME });
+  const python = await ensureEnvironment(environmentKind(setting.numerics.engine));
   const opened = JSON.parse(
     await runPython(python, [`${ROOT}tests/e2e/open_model.py`, final], { HF_HUB_OFFLINE: "1" }),
   );

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureRequirements } from "../../workers/mod.ts";
-import { HOME, TRL } from "../environments.ts";
+import { ensureTrl, HOME } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -23,14 +22,14 @@ export async function realInput(): Promise<RealInput | null> {
 }
 
 /**
- * SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept beside the managed
- * environments.
+ * SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept in the
+ * repository's home.
  */
 export async function smollm2({ tool }: RealInput): Promise<string> {
   const directory = join(HOME, "tests/smollm2");
   if (await isThere(directory)) return directory;
   // It has gguf, which transformers opens the weights with.
-  const python = await ensureRequirements(TRL, { home: HOME });
+  const python = await ensureTrl();
   const partial = `${directory}.${Deno.pid}.tmp`;
   await runPython(python, [tool, partial], { HF_HUB_OFFLINE: "1" });
   await Deno.rename(partial, directory);

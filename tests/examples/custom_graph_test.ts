@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { type JournalRow, SqliteStore } from "../../engine/mod.ts";
 import { Home, runView } from "../../runs/mod.ts";
-import { rl, shareEnvironments } from "../crash/runs.ts";
+import { rl } from "../crash/runs.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -25,7 +25,6 @@ async function deno(
 async function withHome(body: (home: string) => Promise<void>): Promise<void> {
   await ensureTestEnvironments();
   const home = await Deno.makeTempDir({ prefix: "holdfast-example-" });
-  await shareEnvironments(home);
   try {
     await body(home);
   } finally {

@@ -9,7 +9,7 @@ import { testProperties } from "../algs/properties.ts";
 import { pythonFile } from "../algs/python_file.ts";
 import { cutsOf, randomStep } from "../algs/steps.ts";
 import { traced } from "../algs/traced.ts";
-import { rl, shareEnvironments, show } from "../crash/runs.ts";
+import { rl, show } from "../crash/runs.ts";
 import { copyTree, denoIn, differing } from "../copy_tree.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
@@ -93,7 +93,6 @@ Deno.test("my_algorithm.py trains the quickstart's model as its run was recorded
   await ensureTestEnvironments();
   const home = await Deno.makeTempDir({ prefix: "holdfast-algorithm-" });
   try {
-    await shareEnvironments(home);
     const sizes = ["warmup.rounds=2", "online.rounds=2", "checkpoints.every_rounds=2"];
     const settings = ["algorithm=examples/my_algorithm.py", "algorithm.tau_negative=1.2"];
     const run = [

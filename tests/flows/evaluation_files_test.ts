@@ -276,7 +276,7 @@ Deno.test("a broken row of any evaluation file is named before a run", async () 
     await Deno.writeTextFile(broken, `{"id":"b","prompt":"p"}\n`);
     const config = FLOWS.evaluate.parse(evaluateConfig(home, [math!, broken]));
     const rows = await rowTables(config, { home: home.dir });
-    await rejects(checkRewards(config, { rows, home: home.dir }), (error: Error) => {
+    await rejects(checkRewards(config, { rows }), (error: Error) => {
       strictEqual(error instanceof InvalidInputError, true);
       match(
         error.message,

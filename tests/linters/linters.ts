@@ -6,8 +6,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { madeOnce, placeOf } from "../../workers/made_once.ts";
 import { Making } from "../../workers/making.ts";
-import { findPython } from "../../workers/mod.ts";
-import { ensureTestEnvironments, HOME } from "../environments.ts";
+import { environmentsDir } from "../../workers/mod.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
+import { installByPip } from "../../workers/uv.ts";
+import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RUFF = new URL("../requirements/lint.txt", import.meta.url);
@@ -15,11 +17,7 @@ const PYRIGHT = fileURLToPath(new URL("./deno.json", import.meta.url));
 
 type Done = { code: number; output: string };
 
-async function run(
-  command: string,
-  args: string[],
-  cwd: string,
-): Promise<Done> {
+async function run(command: string, args: string[], cwd: string): Promise<Done> {
   const env = { NO_COLOR: "1", PYRIGHT_PYTHON_IGNORE_WARNINGS: "1" };
   const { code, stdout, stderr } = await new Deno.Command(command, {
     args,
@@ -33,42 +31,15 @@ async function run(
 
 /** Path of ruff, installed on first use. */
 async function ensureRuff(): Promise<string> {
-  const place = placeOf(HOME, {
-    name: "lint",
-    text: await Deno.readTextFile(RUFF),
-  });
-  const steps = new Making(place, {
-    onProgress: ({ text }) => console.log(text),
-  });
-  const python = await madeOnce(place, {
+  const python = await basePython();
+  const text = await Deno.readTextFile(RUFF);
+  const place = placeOf(environmentsDir(), { name: "lint", text, python: python.build });
+  const steps = new Making(place, { onProgress: ({ text }) => console.log(text) });
+  const interpreter = await madeOnce(place, {
     onWait: () => steps.say("waiting for another process that is creating it"),
-    make: async () => {
-      const base = await findPython();
-      await steps.must("`python -m venv`", [
-        base.path,
-        "-m",
-        "venv",
-        place.path,
-      ]);
-      const pip = [
-        join(place.path, "bin", "python"),
-        "-m",
-        "pip",
-        "install",
-        "--require-hashes",
-        "--no-deps",
-      ];
-      await steps.must("`pip install` of ruff", [
-        ...pip,
-        "--only-binary",
-        ":all:",
-        "-q",
-        "-r",
-        fileURLToPath(RUFF),
-      ]);
-    },
+    make: (path) => installByPip(path, { python, steps, lock: RUFF }),
   });
-  return join(dirname(python), "ruff");
+  return join(dirname(interpreter), "ruff");
 }
 
 export async function ruff(args: string[], cwd = ROOT): Promise<Done> {
@@ -88,14 +59,7 @@ export async function pyright(
   cwd = ROOT,
 ): Promise<{ files: number; errors: Record<string, number> }> {
   const { HOLDFAST_TEST_DEEPSPEED_PYTHON } = await ensureTestEnvironments();
-  const args = [
-    "run",
-    "-A",
-    "--quiet",
-    "--config",
-    PYRIGHT,
-    "npm:pyright@1.1.414",
-  ];
+  const args = ["run", "-A", "--quiet", "--config", PYRIGHT, "npm:pyright@1.1.414"];
   const options = [
     "--outputjson",
     "--project",
@@ -104,9 +68,7 @@ export async function pyright(
     HOLDFAST_TEST_DEEPSPEED_PYTHON!,
   ];
   const { output } = await run(Deno.execPath(), [...args, ...options], cwd);
-  const { generalDiagnostics, summary } = JSON.parse(
-    output.slice(output.indexOf("{")),
-  ) as Report;
+  const { generalDiagnostics, summary } = JSON.parse(output.slice(output.indexOf("{"))) as Report;
   const errors: Record<string, number> = {};
   for (const { file, severity } of generalDiagnostics) {
     if (severity !== "error") continue;

@@ -1,7 +1,7 @@
 /**
  * Records a home with this version of Holdfast, for later ones to resume, verify and fork:
  *
- *   deno run -A tests/recorded/record.ts NAME PYTHON_ENVIRONMENTS
+ *   deno run -A tests/recorded/record.ts NAME
  *
  * writes tests/recorded/homes/NAME.tar.gz. See README.md beside this file.
  */
@@ -10,6 +10,7 @@ import { Engine } from "../../engine/mod.ts";
 import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
 import { createRun, forkRun, Home, rowTables } from "../../runs/mod.ts";
 import { fakeRun, writeFakeModel } from "../../testing/mod.ts";
+import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { NUMERICS, RECORDED } from "./homes.ts";
 
 const ROWS = Array.from(
@@ -202,24 +203,17 @@ async function recordReal(place: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [name, environments] = Deno.args;
-  if (!name || !environments) {
-    throw new Error("Cannot record without a name and the directory of Python environments");
-  }
+  const [name] = Deno.args;
+  if (!name) throw new Error("Cannot record without a name");
   const place = `${RECORDED}/${name}`;
   // Not there, if no earlier recording was cut off.
   await Deno.remove(place, { recursive: true }).catch(() => {});
   await Deno.mkdir(`${place}/home`, { recursive: true });
-  await Deno.symlink(await Deno.realPath(environments), `${place}/home/env`);
-  const torch = [...Deno.readDirSync(environments)].find(({ name }) =>
-    /^torch-[0-9a-f]+$/.test(name)
-  )!;
-  await writeInputs(place, `${environments}/${torch.name}/bin/python`);
+  await writeInputs(place, await ensureEnvironment(environmentKind("torch")));
   await recordReal(place);
   const home = Home.open(`${place}/home`);
   await recordFakes(home, place);
   await home.close();
-  await Deno.remove(`${place}/home/env`);
   await Deno.remove(`${place}/home/logs`, { recursive: true });
   const homes = new URL("homes/", import.meta.url).pathname;
   await Deno.mkdir(homes, { recursive: true });

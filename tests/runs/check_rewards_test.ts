@@ -5,7 +5,6 @@ import { type EngineError, InvalidInputError } from "../../engine/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 import { checkRewards, createRun, executeRun, Home } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { HOME } from "../environments.ts";
 import { onlineConfig, scratch } from "../flows/fixtures.ts";
 
 const dir = await scratch();
@@ -33,7 +32,7 @@ type Checked =
 
 async function check({ train = GOOD, eval: held = GOOD, ...overrides }: Checked): Promise<void> {
   const config = { ...onlineConfig("/model", { evaluate: {} }), ...overrides } as Config;
-  await checkRewards(config, { rows: { train, eval: held }, home: HOME });
+  await checkRewards(config, { rows: { train, eval: held } });
 }
 
 async function refusal(checked: Checked): Promise<string> {
@@ -147,7 +146,6 @@ Deno.test("checkRewards() knows the signatures of other frameworks, and names th
 
 Deno.test("executeRun() looks at rewards and rows before anything of a new run is recorded, for whoever has not", async () => {
   const home = Home.open(`${dir}/home`);
-  await Deno.symlink(`${HOME}/env`, `${home.dir}/env`);
   await Deno.writeTextFile(`${dir}/rows.jsonl`, `{"prompt":"a","answer":"1"}\n{"prompt":"b"}\n`);
   const data = { train: [{ path: `${dir}/rows.jsonl` }] };
   const source = await fileOf("broken", "import nothing_like_this\n");

@@ -2,11 +2,10 @@ import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/st
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InfrastructureError } from "../../engine/mod.ts";
-import { ensureEnvironment, ensureRequirements, findPython } from "../../workers/mod.ts";
-import { placeOf } from "../../workers/made_once.ts";
+import { ensureEnvironment, ensureRequirements, environmentsDir } from "../../workers/mod.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
 import { Making } from "../../workers/making.ts";
 import { Uv } from "../../workers/uv.ts";
-import { HOME } from "../environments.ts";
 import { withHome } from "./fixtures.ts";
 import { fakePython } from "./fake_python.ts";
 
@@ -66,20 +65,19 @@ async function requirements(
   return pathToFileURL(`${dir}/`);
 }
 
-/** The repository's own uv, so that no test fetches one; and what is said. */
-async function options(home: string, changed: Partial<Record<string, string>> = {}) {
-  const text = await Deno.readTextFile(
-    new URL("../../workers/python/requirements/uv.txt", import.meta.url),
-  );
-  const [mine, shared] = [home, HOME].map((dir) => placeOf(dir, { name: "uv", text }));
-  await Uv.of(HOME, { python: await findPython(), making: new Making(shared!, {}) });
-  await Deno.mkdir(join(home, "env"));
-  await Deno.symlink(shared!.path, mine!.path);
-  await Deno.symlink(shared!.marker, mine!.marker);
+/** This machine's own uv, so that no test fetches one; and what is said. */
+async function options(dir: string, changed: Partial<Record<string, string>> = {}) {
+  const python = await basePython();
+  const [mine, shared] = await Promise.all([
+    Uv.place(dir, python),
+    Uv.place(environmentsDir(), python),
+  ]);
+  await Uv.of(environmentsDir(), { python, making: new Making(shared, {}) });
+  await Deno.symlink(shared.path, mine.path);
   const said: string[] = [];
   const onProgress = ({ text, passing }: { text: string; passing: boolean }) =>
     void (passing || said.push(text));
-  return { home, requirements_dir: await requirements(home, changed), onProgress, said };
+  return { dir, requirements_dir: await requirements(dir, changed), onProgress, said };
 }
 
 async function modules(python: string): Promise<string> {
@@ -100,9 +98,10 @@ Deno.test("ensureEnvironment() makes an environment once, and again if it was cu
     strictEqual(chosen.said.filter((text) => text.includes("ready after")).length, 1);
     strictEqual(await modules(first), "tiny_pytorch tiny_module");
     const path = first.slice(0, -"/bin/python".length);
-    ok(path.startsWith(join(home, "env", "torch_cpu-")));
-    await Deno.remove(`${path}.ready`); // As if its maker had died before the last write.
-    await Deno.writeTextFile(join(path, "leftover"), "");
+    ok(path.startsWith(join(home, "torch_cpu-cpython3.")));
+    // As if its maker had died before the renaming.
+    await Deno.rename(path, `${path}.0a1b2c3d.making`);
+    await Deno.writeTextFile(join(`${path}.0a1b2c3d.making`, "leftover"), "");
     await ensureEnvironment("torch_cpu", chosen);
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
   }));
@@ -176,19 +175,17 @@ Deno.test("without a CPU build of PyTorch the CUDA build is installed, its size 
 
 Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is", () =>
   withHome(async (home) => {
-    const text = await Deno.readTextFile(
-      new URL("../../workers/python/requirements/uv.txt", import.meta.url),
-    );
-    const { path, marker } = placeOf(home, { name: "uv", text });
+    const python = await basePython();
+    const { path } = await Uv.place(home, python);
     await Deno.mkdir(join(path, "bin"), { recursive: true });
-    await Deno.symlink((await findPython()).path, join(path, "bin", "python"));
+    await Deno.symlink(python.path, join(path, "bin", "python"));
     const asked = join(home, "asked");
     const answer =
-      `#!/bin/sh\necho "$@" >> '${asked}'\ncase "$*" in *dry-run*torch-backend*) exit 0;; ` +
+      "#!/bin/sh\nif [ $1 = venv ]; then for made; do :; done; mkdir -p $made; exit; fi\n" +
+      `echo "$@" >> '${asked}'\ncase "$*" in *dry-run*torch-backend*) exit 0;; ` +
       "*torch-backend*dry-run*) exit 0;; *dry-run*) exit 1;; esac\n";
     await Deno.writeTextFile(join(path, "bin", "uv"), answer, { mode: 0o755 });
-    await Deno.writeTextFile(marker, "");
-    await ensureEnvironment("torch_cpu", { home, requirements_dir: await requirements(home) });
+    await ensureEnvironment("torch_cpu", { dir: home, requirements_dir: await requirements(home) });
     const calls = (await Deno.readTextFile(asked)).trim().split("\n");
     const short = calls.map((call) =>
       ["--dry-run", "--torch-backend cpu", "pytorch_cpu", "pytorch_cuda", "/torch.txt"].filter((
@@ -212,7 +209,7 @@ Deno.test("a disk without room is found before anything is fetched", () =>
       {
         name: "InfrastructureError",
         message:
-          /disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. .*--home/,
+          /disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. .*_ENV_DIR/,
       },
     );
     deepStrictEqual(chosen.said, []);
@@ -231,6 +228,6 @@ Deno.test("ensureEnvironment() only checks a user's own environment, and makes n
       home,
       `case "$2" in *version_info*) echo 3.12.0 $0;; *) echo;; esac`,
     );
-    strictEqual(await ensureEnvironment("deepspeed_cpu", { home, own }), own);
+    strictEqual(await ensureEnvironment("deepspeed_cpu", { dir: `${home}/env`, own }), own);
     await rejects(Deno.stat(join(home, "env")), Deno.errors.NotFound);
   }));

@@ -5,6 +5,7 @@ import {
   type WorkersEvent,
   type WorkersOptions,
 } from "../../workers/mod.ts";
+import type { PythonBuild } from "../../workers/python_interpreter.ts";
 
 /** Keeps events, and waits for one without sleeping. */
 export class Events<E> {
@@ -38,6 +39,14 @@ export async function withHome(body: (home: string) => Promise<void>): Promise<v
     await Deno.remove(home, { recursive: true });
   }
 }
+
+/** A Python that environments could be made with. */
+export const PYTHON: PythonBuild = {
+  tag: "cpython3.11",
+  version: "3.11.7",
+  platform: "linux-x86_64",
+  base: "/usr/bin/python3.11",
+};
 
 type Bench = {
   workers: Workers;

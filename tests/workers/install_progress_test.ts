@@ -23,7 +23,6 @@ Deno.test("InstallProgress says what uv is doing, from the lines that uv writes"
       " Downloaded sympy",
       "Prepared 51 packages in 10.88s",
       "Installed 51 packages in 1.48s",
-      "Bytecode compiled 9792 files in 21.2s",
       " + torch==2.13.0+cpu",
     ].map(after),
     [
@@ -40,9 +39,8 @@ Deno.test("InstallProgress says what uv is doing, from the lines that uv writes"
       "downloading sympy (6.0 MiB), hf-xet (4.1 MiB)",
       "downloading hf-xet (4.1 MiB)",
       "installing 51 packages",
-      "compiling the modules of 51 packages",
-      "compiling the modules of 51 packages",
-      "compiling the modules of 51 packages",
+      "installing 51 packages",
+      "installing 51 packages",
     ],
   );
 });

@@ -3,14 +3,13 @@ import { join } from "node:path";
 import { ManualClock } from "../../engine/mod.ts";
 import { placeOf } from "../../workers/made_once.ts";
 import { Making } from "../../workers/making.ts";
-import { withHome } from "./fixtures.ts";
+import { PYTHON, withHome } from "./fixtures.ts";
 
 Deno.test("a long step says every five seconds what it does, until it has ended", () =>
   withHome(async (home) => {
     const clock = new ManualClock();
     const said: string[] = [];
-    await Deno.mkdir(join(home, "env"));
-    const place = placeOf(home, { name: "kind", text: "" });
+    const place = placeOf(home, { name: "kind", text: "", python: PYTHON });
     const making = new Making(place, {
       clock,
       onProgress: ({ text, passing }) => void said.push(`${passing} ${text}`),
@@ -45,9 +44,8 @@ Deno.test("a long step says every five seconds what it does, until it has ended"
   }));
 
 Deno.test("a failed step says its cause, and the fix that belongs to it", () =>
-  withHome(async (home) => {
-    await Deno.mkdir(join(home, "env"));
-    const making = new Making(placeOf(home, { name: "kind", text: "" }), {});
+  withHome((home) => {
+    const making = new Making(placeOf(home, { name: "kind", text: "", python: PYTHON }), {});
     const headOf = (...lines: string[]) =>
       making.failure("the step", { success: false, code: 1, lines }).message.split("\n")[0]!;
     const cases: [string[], RegExp][] = [
@@ -85,4 +83,5 @@ Deno.test("a failed step says its cause, and the fix that belongs to it", () =>
       [[], /no output/],
     ];
     for (const [lines, head] of cases) match(headOf(...lines), head);
+    return Promise.resolve();
   }));

@@ -10,6 +10,7 @@ import {
   nonceText,
   ownNonce,
   processStart,
+  processUsing,
   sameNonce,
   sweep,
 } from "../../workers/process_sweep.ts";
@@ -99,3 +100,15 @@ Deno.test("processStart() tells a living process from one that is gone", async (
   strictEqual(processStart(child.pid), null);
   ok(Number(processStart(process.pid)) > 0);
 });
+
+Deno.test("processUsing() finds a process that a directory has the program of", () =>
+  withHome(async (home) => {
+    strictEqual(await processUsing(home), null);
+    await Deno.symlink("/bin/sleep", `${home}/python`);
+    const named = new Deno.Command(`${home}/python`, { args: ["600"] }).spawn();
+    strictEqual(await processUsing(home), named.pid);
+    named.kill("SIGKILL");
+    await named.status;
+    strictEqual(await processUsing(home), null);
+    strictEqual(await processUsing(`${home}/none`), null);
+  }));

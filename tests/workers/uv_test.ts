@@ -1,13 +1,11 @@
-import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { placeOf } from "../../workers/made_once.ts";
 import { Making } from "../../workers/making.ts";
-import { findPython } from "../../workers/mod.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
 import { Uv } from "../../workers/uv.ts";
 import { withHome } from "./fixtures.ts";
-
-const LOCK = new URL("../../workers/python/requirements/uv.txt", import.meta.url);
 
 type Bench = {
   uv: Uv;
@@ -19,16 +17,15 @@ type Bench = {
 /** A home with a uv that writes down how it was called, and exits with `code`. */
 function withUv(body: (bench: Bench) => Promise<void>, code = 0): Promise<void> {
   return withHome(async (home) => {
-    const { path, marker } = placeOf(home, { name: "uv", text: await Deno.readTextFile(LOCK) });
-    const python = await findPython();
+    const python = await basePython();
+    const { path } = await Uv.place(home, python);
     await Deno.mkdir(join(path, "bin"), { recursive: true });
     await Deno.symlink(python.path, join(path, "bin", "python"));
     const log = join(home, "calls");
     const script = `#!/bin/sh\necho "$UV_HTTP_RETRIES $UV_PYTHON_DOWNLOADS|$*" >> '${log}'\n` +
       `exit ${code}\n`;
     await Deno.writeTextFile(join(path, "bin", "uv"), script, { mode: 0o755 });
-    await Deno.writeTextFile(marker, "");
-    const making = new Making(placeOf(home, { name: "test", text: "" }), {});
+    const making = new Making(placeOf(home, { name: "test", text: "", python: python.build }), {});
     const uv = await Uv.of(home, { python, making });
     const calls = async () => (await Deno.readTextFile(log)).trim().split("\n");
     await body({ uv, making, calls });
@@ -37,28 +34,36 @@ function withUv(body: (bench: Bench) => Promise<void>, code = 0): Promise<void> 
 
 const locked = (name: string) => ({ file: pathToFileURL(`/locks/${name}.txt`) });
 
-Deno.test("Uv.install() installs each lock by its hashes, and compiles with the last", () =>
+Deno.test("Uv.install() installs locks of the same index in one call, by their hashes", () =>
   withUv(async ({ uv, making, calls }) => {
     await uv.install("/py", { requirements: [locked("a"), locked("b")], making });
-    const [a, b, ...none] = await calls();
+    const [call, ...none] = await calls();
     deepStrictEqual(none, []);
-    for (const [call, name] of [[a, "a"], [b, "b"]] as const) {
-      ok(call!.includes("|pip install --python /py --no-deps --require-hashes "), call!);
-      ok(call!.includes(`--requirements /locks/${name}.txt `), call!);
-      ok(call!.includes("--require-build-hashes"), call!);
-    }
-    deepStrictEqual([a, b].map((call) => call!.endsWith(" --compile-bytecode")), [false, true]);
+    ok(call!.includes("|pip install --python /py --no-deps --require-hashes "), call!);
+    ok(call!.includes("--requirements /locks/a.txt --requirements /locks/b.txt "), call!);
+    ok(call!.includes("--require-build-hashes"), call!);
+    ok(!call!.includes("--compile-bytecode"), call!);
   }));
 
-Deno.test("Uv.install() stops at the lock that cannot be installed", () =>
+Deno.test("Uv.install() installs locks of different indexes one by one, up to a failure", () =>
   withUv(async ({ uv, making, calls }) => {
-    const requirements = [locked("a"), locked("b")];
+    const requirements = [{ ...locked("a"), args: ["--index", "x"] }, locked("b")];
     await rejects(
       uv.install("/py", { requirements, making }),
       /^InfrastructureError: Cannot create the Python environment 'test' because the installation/,
     );
-    strictEqual((await calls()).length, 1);
+    const [call, ...none] = await calls();
+    deepStrictEqual(none, []);
+    ok(call!.includes("--index x --requirements /locks/a.txt --preview"), call!);
   }, 1));
+
+Deno.test("Uv.venv() makes an environment that may be renamed", () =>
+  withUv(async ({ uv, making, calls }) => {
+    const python = await basePython();
+    await uv.venv("/env.making", { python, making });
+    const [call] = await calls();
+    ok(call!.endsWith(` --relocatable --no-project --python ${python.path} /env.making`), call!);
+  }));
 
 Deno.test("Uv.finds() tries without installing, with one retry", () =>
   withUv(async ({ uv, making, calls }) => {

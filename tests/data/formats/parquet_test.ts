@@ -3,7 +3,7 @@ import { parquetMetadataAsync } from "hyparquet";
 import { loadRows } from "../../../data/mod.ts";
 import { readParquet } from "../../../data/formats/parquet.ts";
 import { readJsonLines } from "../../../data/json_lines.ts";
-import { ensureTestEnvironments } from "../../environments.ts";
+import { ensureTrl } from "../../environments.ts";
 import { rowHome } from "../row_home.ts";
 
 const CODECS = ["snappy", "gzip", "brotli", "zstd", "lz4", "none"];
@@ -14,9 +14,8 @@ const home = await rowHome();
 
 /** Files that pyarrow writes, in three row groups. */
 async function written(): Promise<string> {
-  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
   const script = new URL("write_parquet.py", import.meta.url).pathname;
-  const { code, stderr } = await new Deno.Command(HOLDFAST_TEST_TRL_PYTHON!, {
+  const { code, stderr } = await new Deno.Command(await ensureTrl(), {
     args: [script, home, String(ROWS), String(GROUP_ROWS)],
   }).output();
   strictEqual(code, 0, new TextDecoder().decode(stderr));
