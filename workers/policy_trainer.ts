@@ -260,14 +260,13 @@ export class PolicyTrainer {
   ): Promise<Publication> {
     const { dir, form } = typeof target === "string" ? { dir: target, form: null } : target;
     const args = { version: policy.version, dir, form };
-    for (const { from, to } of await makeRoomFor(dir)) {
-      caller.emit?.({ log: `${from} is a file, not a directory. It was set aside as ${to}` });
-    }
-    const { answers: [publication] } = await this.#resident(
-      policy.version,
-      caller,
-      () => this.#calls.ask("publish", args, caller),
-    );
+    const { answers: [publication] } = await this.#resident(policy.version, caller, async () => {
+      // In its turn: else the room that another publication made, and writes to, is set aside.
+      for (const { from, to } of await makeRoomFor(dir)) {
+        caller.emit?.({ log: `${from} is a file, not a directory. It was set aside as ${to}` });
+      }
+      return await this.#calls.ask("publish", args, caller);
+    });
     return publication;
   }
 

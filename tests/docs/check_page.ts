@@ -211,7 +211,8 @@ async function checkBlock(
 
 /** Blocks that are held without starting a process. */
 const READ: ReadonlySet<string> = new Set(["json", "yaml"]);
-const isRead = ({ lang, attributes }: Block) => READ.has(lang) || attributes.shows !== undefined;
+const isRead = ({ lang, attributes }: Block) =>
+  (READ.has(lang) || attributes.shows !== undefined) && !("ran" in attributes);
 
 /** Checks a page's blocks, each a step. `read`: only those that start nothing. */
 export async function checkPage(

@@ -9,7 +9,7 @@ export type Case = {
 };
 
 /** How many tests passed, failed and were skipped. */
-export type Count = { passed: number; failed: number; skipped: number };
+type Count = { passed: number; failed: number; skipped: number };
 
 const CASE = /<testcase\s([^>]*?)(?:\/>|>([^]*?)<\/testcase>)/g;
 

@@ -7,7 +7,7 @@
 export const PROMISES = "tests/promises/";
 
 /** A long suite: what it shows, and the beginnings of the paths of its files. */
-export type Suite = { about: string; files: readonly string[] };
+type Suite = { about: string; files: readonly string[] };
 
 /** `deno task test --whole NAME` runs one, `deno task test --whole` all of them in this order. */
 export const SUITES: Readonly<Record<string, Suite>> = {

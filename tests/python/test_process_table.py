@@ -117,7 +117,7 @@ def test_end_below_spares_who_is_named_and_the_process_itself(start: Start) -> N
     child = int(first_line(parent))
     assert descendants(parent.pid) == [child]
     assert end_below(parent.pid, spared=[child])
-    assert process_state(child) == "sleeping"
+    assert process_state(child) not in ("dead", "gone")
     assert end_below(parent.pid)
     assert process_state(child) in ("dead", "gone")
-    assert process_state(parent.pid) == "sleeping"
+    assert process_state(parent.pid) not in ("dead", "gone")

@@ -7,6 +7,7 @@ import { type SourceModule, typescriptModule } from "./typescript_module.ts";
 const NOT_OURS = new Set([".git", ".holdfast", "node_modules", "models", "datasets"]);
 /** Python's roots: what a dotted name may begin under. */
 const PYTHON_ROOTS = ["workers/python", "tests/python", "tests/algs", "."];
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const READER = fileURLToPath(new URL("./python_modules.py", import.meta.url));
 
 function sources(root: string, dir = ""): string[] {
@@ -78,6 +79,12 @@ export async function readTree(root: string, entries: string[]): Promise<Tree> {
 }
 
 type Settings = { exports: string | Record<string, string>; lint: { plugins: string[] } };
+
+/** This repository. */
+export async function readRepository(): Promise<Tree> {
+  const settings = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as Settings;
+  return await readTree(ROOT, entriesOf(settings));
+}
 
 /** Files whose exports are for others: those that `deno.json` names. */
 export function entriesOf({ exports, lint }: Settings): string[] {

@@ -80,3 +80,30 @@ Deno.test("PolicyTrainer.saveNow() during a step saves what the step makes", asy
     "save",
   ]]);
 });
+
+Deno.test("PolicyTrainer.publish() makes room in its turn, not while another publication is written", async () => {
+  const bench = new TrainerBench();
+  const base = await bench.base();
+  const dirs = ["first", "second"].map((name) => `${bench.dir}/publications/${name}`);
+  const [first, second] = dirs as [string, string];
+  const publish = (dir: string) => bench.trainer.publish(base, dir, bench.caller("publish"));
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  bench.ranks.hook = async (call, moment) => {
+    if (call.op !== "publish" || moment !== "begin") return;
+    begun.resolve();
+    await released.promise;
+  };
+  const one = publish(first);
+  await begun.promise;
+  const two = publish(second);
+  // Long enough for a publication that did not wait for its turn to have looked for what is there.
+  for (let looks = 0; looks < 50; looks++) await Deno.lstat(bench.dir);
+  await Deno.mkdir(`${bench.dir}/publications`);
+  await Deno.writeTextFile(second, "a file in the second one's place");
+  released.resolve();
+  strictEqual((await one).digest, (await two).digest);
+  deepStrictEqual(
+    await Promise.all(dirs.map(async (dir) => (await Deno.lstat(dir)).isDirectory)),
+    [true, true],
+  );
+});
