@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "workers" / "python"), str(ROOT / "tests" / "python")]
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
-import torch
+import torch  # noqa: E402  (After the variable that it reads.)
 
 VOCABULARY = 32_768
 LENGTH_MAX = 4096
@@ -70,12 +71,16 @@ def write_rows(path: Path, *, characters: int) -> None:
 
 
 class Clock:
-    """Seconds and the GPU's memory at its peak, per operation."""
+    """Seconds and the GPU's memory (GiB that torch allocated; 0 on the CPU), per operation."""
 
     def __init__(self, device: str) -> None:
         self.cuda = device != "cpu"
 
-    def run(self, work: Callable[[], Any]) -> tuple[Any, float, float | None]:
+    def held(self) -> float:
+        return torch.cuda.memory_allocated() / 2**30 if self.cuda else 0.0
+
+    def run(self, work: Callable[[], Any]) -> tuple[Any, float, float]:
+        """The answer, its seconds and the memory at its peak."""
         if self.cuda:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
@@ -83,28 +88,24 @@ class Clock:
         answer = work()
         if self.cuda:
             torch.cuda.synchronize()
-        peak = torch.cuda.max_memory_allocated() / 2**30 if self.cuda else None
-        return answer, time.perf_counter() - began, peak
+        seconds = time.perf_counter() - began
+        return answer, seconds, torch.cuda.max_memory_allocated() / 2**30 if self.cuda else 0.0
 
 
-def bytes_of_gib(gib: float | None, parameters: int) -> float | None:
-    return None if gib is None else round(gib * 2**30 / parameters, 2)
-
-
-def trainer(args: argparse.Namespace) -> dict[str, Any]:
-    from trainer_harness import Artifacts, Trainer, trajectory_batch
-
+def booted(args: argparse.Namespace) -> Any:
+    """A trainer's worker in this process, one rank of DeepSpeed's if it is asked for."""
+    import trainer_harness
     from holdfast_worker.operation import RankContext
     from holdfast_worker.trainer.worker import Worker
 
-    home = args.dir / f"{args.engine}{args.zero}{'_packed' if args.packing else ''}"
-    measured = Trainer.__new__(Trainer)  # Its worker may be a rank of DeepSpeed's.
-    measured.directory, measured.artifacts = home, Artifacts(home / "artifacts")
+    packed = "_packed" if args.packing else ""
+    home = args.dir / f"{args.engine}{args.zero}{packed}"
+    measured = trainer_harness.Trainer.__new__(trainer_harness.Trainer)
+    measured.directory, measured.optimizer = home, trainer_harness.OPTIMIZER
+    measured.artifacts = trainer_harness.Artifacts(home / "artifacts")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    import trainer_harness
-
     spec = {
         **trainer_harness.SPEC,
         "engine": args.engine,
@@ -115,75 +116,60 @@ def trainer(args: argparse.Namespace) -> dict[str, Any]:
         "device": args.device,
         "packing": args.packing,
     }
-    measured.worker = Worker(
-        RankContext(
-            "trainer",
-            "trainer",
-            1,
-            0,
-            1,
-            spec,
-            artifacts_dir=str(measured.artifacts.directory),
-            home=str(home),
-            master_port=port,
-        )
-    )
+    places = {"artifacts_dir": str(measured.artifacts.directory), "home": str(home)}
+    context = RankContext("trainer", "trainer", 1, 0, 1, spec, **places, master_port=port)
+    measured.worker = Worker(context)
     measured.worker.boot()
-    clock = Clock(args.device)
-    measured.optimizer = trainer_harness.OPTIMIZER
+    return measured
 
-    def load() -> None:
-        measured.call(
-            "load",
-            version="v0",
-            model_path=str(args.dir / "model"),
-            optimizer=measured.optimizer,
-            checkpoint=None,
-        )
 
-    _, load_s, _ = clock.run(load)
-    held = torch.cuda.memory_allocated() / 2**30 if clock.cuda else None
+def trained(measured: Any, args: argparse.Namespace, number: int) -> Any:
+    from trainer_harness import trajectory_batch
+
+    lengths = [[args.length] * 4] * (args.rows // 4)
+    return measured.train(
+        trajectory_batch(measured.artifacts, lengths, seed=number),
+        between=(f"v{number}", f"v{number + 1}"),
+        tokens_max=args.tokens_max,
+        packing=args.packing,
+    )
+
+
+def trainer(args: argparse.Namespace) -> dict[str, Any]:
+    measured, clock = booted(args), Clock(args.device)
+    home, model = measured.directory, str(args.dir / "model")
+    start = {"version": "v0", "model_path": model, "checkpoint": None}
+    _, load_s, _ = clock.run(lambda: measured.call("load", **start, optimizer=measured.optimizer))
+    held = clock.held()
     parameters = count(measured.worker)
-    step_s, peaks = [], []
-    for number in range(args.steps + WARM_STEPS):
-        batch = trajectory_batch(
-            measured.artifacts, [[args.length] * 4] * (args.rows // 4), seed=number
-        )
-        between = (f"v{number}", f"v{number + 1}")
-
-        def train() -> Any:
-            return measured.train(
-                batch, between=between, tokens_max=args.tokens_max, packing=args.packing
-            )
-
-        _, seconds, peak = clock.run(train)
-        step_s.append(seconds)
-        peaks.append(peak)
-    rest = torch.cuda.memory_allocated() / 2**30 if clock.cuda else None
-    version = f"v{args.steps + WARM_STEPS}"
+    steps = [
+        clock.run(partial(trained, measured, args, number))
+        for number in range(args.steps + WARM_STEPS)
+    ]
+    between, peak = clock.held(), max(peak for _, _, peak in steps)
+    version = f"v{len(steps)}"
     publication, publish_s, _ = clock.run(
         lambda: measured.call("publish", version=version, dir=str(home / "publication"))
     )
     (args.dir / "publication.json").write_text(json.dumps(publication))
-    _, save_s, _ = clock.run(
-        lambda: measured.call("save", version=version, dir=str(home / "checkpoint"))
-    )
-    counted = step_s[WARM_STEPS:]
+    checkpoint = home / "checkpoint"
+    _, save_s, _ = clock.run(lambda: measured.call("save", version=version, dir=str(checkpoint)))
+    counted = [seconds for _, seconds, _ in steps[WARM_STEPS:]]
     tokens = args.rows * args.length
-    size = sum(path.stat().st_size for path in (home / "checkpoint").rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
     return {
-        "trainer": f"{args.engine} {args.zero}{' packed' if args.packing else ''}",
+        "trainer": home.name,
         "parameters": parameters,
         "load_s": round(load_s, 2),
-        "first_step_s": round(step_s[0], 2),
+        "first_step_s": round(steps[0][1], 2),
         "step_s": [round(seconds, 3) for seconds in counted],
         "tokens_per_step": tokens,
         "tokens_per_s": round(tokens * len(counted) / sum(counted)),
-        "gib_after_load": held and round(held, 2),
-        "gib_between_steps": rest and round(rest, 2),
-        "gib_peak_of_step": None if peaks[-1] is None else round(max(peaks), 2),
-        "bytes_per_parameter_between_steps": bytes_of_gib(rest, parameters),
-        "bytes_per_parameter_at_peak": bytes_of_gib(peaks[-1] and max(peaks), parameters),
+        "gib_after_load": round(held, 2),
+        "gib_between_steps": round(between, 2),
+        "gib_peak_of_step": round(peak, 2),
+        "bytes_per_parameter_between_steps": round(between * 2**30 / parameters, 2),
+        "bytes_per_parameter_at_peak": round(peak * 2**30 / parameters, 2),
         "publish_s": round(publish_s, 2),
         "save_s": round(save_s, 2),
         "checkpoint_gib": round(size / 2**30, 2),
@@ -222,7 +208,7 @@ def sampler(args: argparse.Namespace) -> dict[str, Any]:
         "load_s": round(load_s, 2),
         "generate_s": [round(one, 2) for one in seconds],
         "tokens_per_s": round(tokens / seconds[-1]),
-        "gib_peak": peaks[-1] and round(max(peaks), 2),
+        "gib_peak": round(max(peaks), 2),
     }
 
 
