@@ -51,7 +51,7 @@ async function withJob(
 }
 
 Deno.test("runJob() gives a job's tests, its output without colours, and forgets it when it ended", async () => {
-  const report = `<testcase classname="a_test.ts" name="a" time="0" />`;
+  const report = `<testsuite name="./a_test.ts"><testcase name="a" time="0" /></testsuite>`;
   await withJob("", async (job) => {
     const running = new Set<never>();
     const script = `printf '\\033[32mok\\033[0m a\\n'; echo '${report}' > '${job.dir}/report.xml'`;

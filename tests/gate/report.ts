@@ -11,20 +11,32 @@ export type Case = {
 /** How many tests passed, failed and were skipped. */
 type Count = { passed: number; failed: number; skipped: number };
 
+const SUITE = /<testsuite\s([^>]*?)>([^]*?)<\/testsuite>/g;
 const CASE = /<testcase\s([^>]*?)(?:\/>|>([^]*?)<\/testcase>)/g;
+/** Between the name of a test and that of its step. */
+const STEP = " > ";
 
 /** The tests of a report. `files`: those that were asked for, which the cases are given to. */
 export function casesOf(xml: string, files: readonly string[]): Case[] {
-  return [...xml.matchAll(CASE)].map(([, attributes = "", body = ""]) => ({
-    file: fileOf(attribute(attributes, "classname"), files),
-    name: attribute(attributes, "name"),
-    seconds: Number(attribute(attributes, "time")),
-    outcome: /<(failure|error)\b/.test(body)
-      ? "failed"
-      : /<skipped\b/.test(body)
-      ? "skipped"
-      : "passed",
-  }));
+  return [...xml.matchAll(SUITE)].flatMap(([, suite = "", cases = ""]) => {
+    // Deno names the file as the suite, and as a case's class the one in which it is written.
+    const own = fileOf(attribute(suite, "name"), files);
+    return [...cases.matchAll(CASE)].map(([, attributes = "", body = ""]): Case => {
+      const name = attribute(attributes, "name");
+      const isStep = own !== null && name.includes(STEP); // Its test's seconds include its own.
+      return {
+        file: own ?? fileOf(attribute(attributes, "classname"), files) ?? "",
+        name,
+        seconds: isStep ? 0 : Number(attribute(attributes, "time")),
+        outcome: outcomeOf(body),
+      };
+    });
+  });
+}
+
+function outcomeOf(body: string): Case["outcome"] {
+  if (/<(failure|error)\b/.test(body)) return "failed";
+  return /<skipped\b/.test(body) ? "skipped" : "passed";
 }
 
 export function countOf(cases: readonly Case[]): Count {
@@ -44,11 +56,11 @@ export function secondsOf(
   return [...sums].sort(([, a], [, b]) => b - a);
 }
 
-/** A file as the reports name it: `./tests/a_test.ts`, `tests.python.test_a` or a class in it. */
-function fileOf(classname: string, files: readonly string[]): string {
-  const path = classname.replace(/^\.\//, "").replace(/:\d+:\d+$/, "");
+/** A file as reports name it: `./tests/a_test.ts`, `tests.python.test_a` or a class in that. */
+function fileOf(name: string, files: readonly string[]): string | null {
+  const path = name.replace(/^\.\//, "");
   const dotted = (file: string) => file.replace(/\.py$/, "").replaceAll("/", ".");
-  return files.find((file) => path === file || `${path}.`.startsWith(`${dotted(file)}.`)) ?? path;
+  return files.find((file) => path === file || `${path}.`.startsWith(`${dotted(file)}.`)) ?? null;
 }
 
 const ENTITIES: Record<string, string> = {

@@ -7,7 +7,7 @@ const FILES = [
   "tests/python/test_ab.py",
 ];
 
-Deno.test("casesOf() reads Deno's report: names, seconds, failures and tests that were left out", () => {
+Deno.test("casesOf() reads Deno's report: names, seconds, steps, failures and tests that were left out", () => {
   const xml = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="deno test" tests="3" failures="1" errors="0" time="1.5">
     <testsuite name="./tests/engine/a_test.ts" tests="3" disabled="1" errors="0" failures="1">
@@ -15,6 +15,8 @@ Deno.test("casesOf() reads Deno's report: names, seconds, failures and tests tha
         </testcase>
         <testcase name="fails" classname="./tests/engine/a_test.ts" time="0.25" line="9" col="6">
             <failure message="Uncaught AssertionError">at a_test.ts:10</failure>
+        </testcase>
+        <testcase name="fails &gt; a step" classname="./tests/engine/helper.ts" time="0.200" line="9" col="6">
         </testcase>
         <testcase name="left out" classname="./tests/engine/a_test.ts" time="0.000" line="12" col="6">
             <skipped/>
@@ -26,9 +28,10 @@ Deno.test("casesOf() reads Deno's report: names, seconds, failures and tests tha
   deepStrictEqual(cases, [
     { file, name: 'a < b & "c"', seconds: 1.25, outcome: "passed" },
     { file, name: "fails", seconds: 0.25, outcome: "failed" },
+    { file, name: "fails > a step", seconds: 0, outcome: "passed" },
     { file, name: "left out", seconds: 0, outcome: "skipped" },
   ]);
-  deepStrictEqual(countOf(cases), { passed: 1, failed: 1, skipped: 1 });
+  deepStrictEqual(countOf(cases), { passed: 2, failed: 1, skipped: 1 });
 });
 
 Deno.test("casesOf() reads pytest's report: a class, an error of a fixture, a longer name of a file", () => {

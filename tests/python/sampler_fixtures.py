@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ SAMPLER_SPEC: dict[str, Any] = {
     "engine": "huggingface",
     "dtype": "float32",
     "threads": 1,
-    "device": "cpu",
+    "device": os.environ.get("HOLDFAST_TEST_DEVICE", "cpu"),
     "max_model_len": None,
     "kv_cache_gib": None,
     "vllm": {},

@@ -117,3 +117,17 @@ def test_generate_refuses_a_version_that_is_not_resident(worker):
     assert (answer, slab) == ({"not_resident": "v1"}, b"")
     empty = fixtures.make_worker()
     assert fixtures.generate(empty, fixtures.slab_arguments("v1"))[0] == {"not_resident": None}
+
+
+@pytest.mark.parametrize("recipe", ["tiny_qwen", "tiny_qwen_untied"])
+def test_the_noise_is_the_only_initialisation_of_the_first_model(tmp_path, recipe):
+    """Another one costs seconds per billion weights on one core, and the noise replaces it."""
+    import torch
+
+    directory = fixtures.make_model(tmp_path / "model", recipe)
+    engine = fixtures.make_worker().engine
+    before = torch.random.get_rng_state()
+    engine.open_noise(str(directory))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    head, embedding = engine.model.get_output_embeddings(), engine.model.get_input_embeddings()
+    assert (head.weight is embedding.weight) == (recipe == "tiny_qwen")

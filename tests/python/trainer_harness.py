@@ -32,7 +32,7 @@ SPEC: dict[str, Any] = {
     "dtype": "float32",
     "gradient_checkpointing": False,
     "threads": 1,
-    "device": "cpu",
+    "device": os.environ.get("HOLDFAST_TEST_DEVICE", "cpu"),
     "seed": 1,
     "head": None,
     "offload": {"optimizer": False, "parameters": False},

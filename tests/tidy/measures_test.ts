@@ -1,4 +1,4 @@
-import { deepStrictEqual, ok, rejects } from "node:assert/strict";
+import { deepStrictEqual, match, ok, rejects } from "node:assert/strict";
 import { dirname } from "node:path";
 import { COUNTS, RULES, testable } from "./measures.ts";
 import { entriesOf, readTree } from "./repository.ts";

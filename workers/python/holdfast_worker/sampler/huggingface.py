@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -79,14 +79,16 @@ class HuggingFaceEngine:
 
     def open_noise(self, model_path: str) -> None:
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, initialization
 
         self.model = self.decoder = self.base = None  # Frees the old model first.
         self.config = AutoConfig.from_pretrained(model_path)
         self.tokenizer = AutoTokenizer.from_pretrained(model_path)
-        model = (
-            AutoModelForCausalLM.from_config(self.config, dtype=self.dtype).to(self.device).eval()
-        )
+        # transformers' own initialisation, on one core of the CPU, would be replaced by the noise.
+        with cast(Any, initialization).no_init_weights():  # It has no types.
+            model = cast(Any, AutoModelForCausalLM).from_config(self.config, dtype=self.dtype)
+        model.tie_weights()  # Left out with the initialisation.
+        model = model.to(self.device).eval()
         generator = torch.Generator(self.device).manual_seed(self.spec.seed % 2**63)
         with torch.no_grad():
             for parameter in model.parameters():
