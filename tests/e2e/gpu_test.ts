@@ -22,9 +22,9 @@ const TRAINERS: Omit<Setting["numerics"], "world_size" | "dtype">[] = [
   { engine: "deepspeed", zero: 3 },
 ];
 
-// Not registered instead of ignored: in CI, which has no GPU, an ignored test is a failure.
-for (const { engine, zero } of input === null ? [] : TRAINERS) {
+for (const { engine, zero } of TRAINERS) {
   Deno.test({
+    ignore: input === null,
     name:
       `SmolLM2 on a GPU with ${engine}, ZeRO ${zero}, and ${sampler}: killed in round 2 and resumed, nothing finished is made again`,
     async fn() {

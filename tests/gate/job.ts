@@ -1,5 +1,5 @@
 import { spawnToFile } from "../spawn_to_file.ts";
-import { type Case, casesOf, countOf } from "./report.ts";
+import { type Case, caseSeconds, casesOf, countOf, denoSeconds } from "./report.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -15,6 +15,8 @@ export type Job = {
 export type Ended = {
   job: Job;
   cases: Case[];
+  /** Of each file that ran a test. */
+  seconds_of: Map<string, number>;
   problem: string | null;
   /** All that it printed, without colours. */
   output: string;
@@ -108,11 +110,14 @@ export async function runJob(
     await Deno.readTextFile(`${job.dir}/report.xml`).catch(() => ""),
     job.files,
   );
+  const output = (await read()).trimEnd();
+  const seconds_of = job.argv.includes("pytest") ? caseSeconds(cases) : denoSeconds(output);
   return {
     job,
     cases,
-    problem: hung ?? problemOf(job, { cases, status }),
-    output: (await read()).trimEnd(),
+    seconds_of,
+    problem: hung ?? problemOf(job, { cases, seconds_of, status }),
+    output,
     seconds: (performance.now() - now.began) / 1000,
   };
 }
@@ -120,11 +125,13 @@ export async function runJob(
 /** What a job's end says beyond its tests: a file without a test, a process that ended badly. */
 export function problemOf(
   { files }: Pick<Job, "files">,
-  { cases, status }: { cases: Case[]; status: Deno.CommandStatus },
+  { cases, seconds_of, status }: Pick<Ended, "cases" | "seconds_of"> & {
+    status: Deno.CommandStatus;
+  },
 ): string | null {
   const how = status.signal ?? `exit code ${status.code}`;
   if (cases.length === 0) return `it reported no test (${how})`;
-  const silent = files.filter((file) => !cases.some((one) => one.file === file));
+  const silent = files.filter((file) => !seconds_of.has(file));
   if (silent.length > 0) return `no test ran in ${silent.join(", ")} (${how})`;
   return !status.success && countOf(cases).failed === 0 ? `every test passed, but ${how}` : null;
 }

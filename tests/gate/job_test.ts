@@ -12,23 +12,28 @@ const files = ["a_test.ts", "b_test.ts"];
 
 Deno.test("problemOf() names a report without tests, a file without one, and a bad end after good tests", () => {
   strictEqual(
-    problemOf({ files }, { cases: [], status: ENDED }),
+    problemOf({ files }, { cases: [], seconds_of: new Map(), status: ENDED }),
     "it reported no test (exit code 0)",
   );
   strictEqual(
-    problemOf({ files }, { cases: [passed], status: ENDED }),
+    problemOf({ files }, {
+      cases: [passed],
+      seconds_of: new Map([["a_test.ts", 0]]),
+      status: ENDED,
+    }),
     "no test ran in b_test.ts (exit code 0)",
   );
   const both = [passed, { ...passed, file: "b_test.ts" }];
-  strictEqual(problemOf({ files }, { cases: both, status: ENDED }), null);
+  const seconds_of = new Map(files.map((file) => [file, 0]));
+  strictEqual(problemOf({ files }, { cases: both, seconds_of, status: ENDED }), null);
   const killed = { success: false, code: 137, signal: "SIGKILL" } as const;
   strictEqual(
-    problemOf({ files }, { cases: both, status: killed }),
+    problemOf({ files }, { cases: both, seconds_of, status: killed }),
     "every test passed, but SIGKILL",
   );
   const failed = { ...passed, file: "b_test.ts", outcome: "failed" } as const;
   strictEqual(
-    problemOf({ files }, { cases: [passed, failed], status: killed }),
+    problemOf({ files }, { cases: [passed, failed], seconds_of, status: killed }),
     null,
   );
 });
@@ -51,16 +56,18 @@ async function withJob(
 }
 
 Deno.test("runJob() gives a job's tests, its output without colours, and forgets it when it ended", async () => {
-  const report = `<testsuite name="./a_test.ts"><testcase name="a" time="0" /></testsuite>`;
+  const report =
+    `<testsuite name="./a_test.ts"><testcase name="a" classname="./a_test.ts" time="0" /></testsuite>`;
   await withJob("", async (job) => {
     const running = new Set<never>();
-    const script = `printf '\\033[32mok\\033[0m a\\n'; echo '${report}' > '${job.dir}/report.xml'`;
+    const script =
+      `printf 'running 1 test from ./a_test.ts\\na ... \\033[32mok\\033[0m (0ms)\\n'; echo '${report}' > '${job.dir}/report.xml'`;
     const options = { silence_ms: 60_000, running };
     const ended = await runJob({ ...job, argv: ["sh", "-c", script] }, options);
     deepStrictEqual([ended.cases, ended.problem, ended.output], [
       [passed],
       null,
-      "ok a",
+      "running 1 test from ./a_test.ts\na ... ok (0ms)",
     ]);
     strictEqual(running.size, 0);
   });

@@ -11,27 +11,16 @@ export type Case = {
 /** How many tests passed, failed and were skipped. */
 type Count = { passed: number; failed: number; skipped: number };
 
-const SUITE = /<testsuite\s([^>]*?)>([^]*?)<\/testsuite>/g;
 const CASE = /<testcase\s([^>]*?)(?:\/>|>([^]*?)<\/testcase>)/g;
-/** Between the name of a test and that of its step. */
-const STEP = " > ";
 
-/** The tests of a report. `files`: those that were asked for, which the cases are given to. */
+/** The tests of a report, steps too. `files`: those that were asked for, to name a case's. */
 export function casesOf(xml: string, files: readonly string[]): Case[] {
-  return [...xml.matchAll(SUITE)].flatMap(([, suite = "", cases = ""]) => {
-    // Deno names the file as the suite, and as a case's class the one in which it is written.
-    const own = fileOf(attribute(suite, "name"), files);
-    return [...cases.matchAll(CASE)].map(([, attributes = "", body = ""]): Case => {
-      const name = attribute(attributes, "name");
-      const isStep = own !== null && name.includes(STEP); // Its test's seconds include its own.
-      return {
-        file: own ?? fileOf(attribute(attributes, "classname"), files) ?? "",
-        name,
-        seconds: isStep ? 0 : Number(attribute(attributes, "time")),
-        outcome: outcomeOf(body),
-      };
-    });
-  });
+  return [...xml.matchAll(CASE)].map(([, attributes = "", body = ""]) => ({
+    file: fileOf(attribute(attributes, "classname"), files),
+    name: attribute(attributes, "name"),
+    seconds: Number(attribute(attributes, "time")),
+    outcome: outcomeOf(body),
+  }));
 }
 
 function outcomeOf(body: string): Case["outcome"] {
@@ -45,22 +34,48 @@ export function countOf(cases: readonly Case[]): Count {
   return count;
 }
 
-/** Seconds of each file, the slowest first. */
-export function secondsOf(
-  cases: readonly Case[],
-): [file: string, seconds: number][] {
-  const sums = new Map<string, number>();
-  for (const { file, seconds } of cases) {
-    sums.set(file, (sums.get(file) ?? 0) + seconds);
+/**
+ * Seconds of each file's tests by what `deno test` prints: its report names a file only where the
+ * tests are written in it, and not in a helper. A file that ran no test is not in it.
+ */
+export function denoSeconds(output: string): Map<string, number> {
+  const seconds = new Map<string, number>();
+  let file = "";
+  for (const line of output.split("\n")) {
+    const [, count, path] = /^running (\d+) tests? from \.\/(.+)$/.exec(line) ?? [];
+    if (path !== undefined) {
+      file = path;
+      if (count !== "0") seconds.set(file, seconds.get(file) ?? 0);
+    }
+    // The line of a step is indented, and its time is in its test's.
+    const [, taken] = /^(?! ).*\.\.\. .*\(([\d.]+(?:µs|ms|s|m|h)[^)]*)\)$/.exec(line) ?? [];
+    if (taken !== undefined && seconds.has(file)) {
+      seconds.set(file, seconds.get(file)! + durationOf(taken));
+    }
   }
-  return [...sums].sort(([, a], [, b]) => b - a);
+  return seconds;
+}
+
+const UNITS: Record<string, number> = { µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
+
+/** Seconds of `1m4s` or `250ms`. */
+function durationOf(text: string): number {
+  return [...text.matchAll(/([\d.]+)(µs|ms|s|m|h)/g)]
+    .reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!, 0);
+}
+
+/** Seconds of each file's tests by the report, as pytest writes it. */
+export function caseSeconds(cases: readonly Case[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { file, seconds } of cases) sums.set(file, (sums.get(file) ?? 0) + seconds);
+  return sums;
 }
 
 /** A file as reports name it: `./tests/a_test.ts`, `tests.python.test_a` or a class in that. */
-function fileOf(name: string, files: readonly string[]): string | null {
+function fileOf(name: string, files: readonly string[]): string {
   const path = name.replace(/^\.\//, "");
   const dotted = (file: string) => file.replace(/\.py$/, "").replaceAll("/", ".");
-  return files.find((file) => path === file || `${path}.`.startsWith(`${dotted(file)}.`)) ?? null;
+  return files.find((file) => path === file || `${path}.`.startsWith(`${dotted(file)}.`)) ?? path;
 }
 
 const ENTITIES: Record<string, string> = {

@@ -1,5 +1,5 @@
 import { deepStrictEqual } from "node:assert/strict";
-import { casesOf, countOf, secondsOf } from "./report.ts";
+import { caseSeconds, casesOf, countOf, denoSeconds } from "./report.ts";
 
 const FILES = [
   "tests/engine/a_test.ts",
@@ -28,7 +28,7 @@ Deno.test("casesOf() reads Deno's report: names, seconds, steps, failures and te
   deepStrictEqual(cases, [
     { file, name: 'a < b & "c"', seconds: 1.25, outcome: "passed" },
     { file, name: "fails", seconds: 0.25, outcome: "failed" },
-    { file, name: "fails > a step", seconds: 0, outcome: "passed" },
+    { file: "tests/engine/helper.ts", name: "fails > a step", seconds: 0.2, outcome: "passed" },
     { file, name: "left out", seconds: 0, outcome: "skipped" },
   ]);
   deepStrictEqual(countOf(cases), { passed: 2, failed: 1, skipped: 1 });
@@ -46,9 +46,29 @@ Deno.test("casesOf() reads pytest's report: a class, an error of a fixture, a lo
     [FILES[1], "failed"],
     [FILES[2], "passed"],
   ]);
-  deepStrictEqual(secondsOf(cases), [[FILES[1], 2.5], [FILES[2], 0.125]]);
+  deepStrictEqual([...caseSeconds(cases)], [[FILES[1], 2.5], [FILES[2], 0.125]]);
 });
 
 Deno.test("casesOf() finds nothing in what is no report", () => {
   deepStrictEqual(casesOf("", FILES), []);
+});
+
+Deno.test("denoSeconds() adds up each file's tests as they are printed, steps and empty files aside", () => {
+  const output = `running 3 tests from ./tests/a_test.ts
+one ... ok (250ms)
+two ...
+  a step ... ok (20s)
+------- output -------
+said (by a test)
+two ... FAILED (due to 1 failed step) (1m4s)
+three ... ignored (0ms)
+running 0 tests from ./tests/b_test.ts
+running 1 test from ./tests/c_test.ts
+four (at the end) ... ok (500µs)
+
+ok | 3 passed (1 step) | 1 failed (2m)`;
+  deepStrictEqual([...denoSeconds(output)], [["tests/a_test.ts", 64.25], [
+    "tests/c_test.ts",
+    0.0005,
+  ]]);
 });

@@ -2,7 +2,7 @@ import { ensureTestEnvironments } from "../environments.ts";
 import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type RunningJob } from "./job.ts";
-import { type Case, countOf, secondsOf } from "./report.ts";
+import { countOf } from "./report.ts";
 import { failuresOf, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
 
@@ -27,6 +27,7 @@ type Gate = {
   env: Record<string, string>;
   running: Set<RunningJob>;
 };
+type FileTime = [file: string, seconds: number];
 type Total = { passed: number; failed: number };
 
 /** Runs the gate, or its test files whose path contains one of `parts`. Returns the exit code. */
@@ -51,12 +52,12 @@ export async function runGate(
     running,
     say: console.log,
   });
-  const cases = ended.flatMap((one) => one.cases);
-  const slow = await tooSlow(cases, gate);
+  const times = ended.flatMap(({ seconds_of }) => [...seconds_of]).sort(([, a], [, b]) => b - a);
+  const slow = await tooSlow(times, gate);
   addUp(total, ended);
   total.failed += slow.length;
   const took_s = seconds(began);
-  tellTimes(cases, { slow, took_s, made_s });
+  tellTimes(times, { slow, took_s, made_s });
   if (parts.length === 0) {
     await record({ ...total, seconds: Math.round(took_s) });
   }
@@ -142,14 +143,11 @@ function inParts(files: readonly string[], count: number): string[][] {
 }
 
 /** Files of fast tests that took too long, and do alone too: no load decides. */
-async function tooSlow(
-  cases: readonly Case[],
-  gate: Gate,
-): Promise<[string, number][]> {
-  const suspected = secondsOf(cases).filter(([file, taken]) =>
+async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime[]> {
+  const suspected = times.filter(([file, taken]) =>
     taken > FILE_LIMIT_S && !file.startsWith(PROMISES)
   );
-  const alone: [string, number][] = [];
+  const alone: FileTime[] = [];
   for (const [i, [file]] of suspected.entries()) {
     const [job] = jobsOf([file], { ...gate, dir: `${gate.dir}/alone_${i}` });
     const [ended] = await runJobs([{ ...job!, name: `${file} alone` }], {
@@ -158,7 +156,7 @@ async function tooSlow(
       running: gate.running,
       say: console.log,
     });
-    const taken = secondsOf(ended!.cases)[0]?.[1] ?? Infinity;
+    const taken = ended!.seconds_of.get(file) ?? Infinity;
     if (taken > FILE_LIMIT_S) alone.push([file, taken]);
   }
   return alone;
@@ -172,7 +170,7 @@ function addUp(total: Total, ended: readonly Ended[]): void {
 }
 
 function tellTimes(
-  cases: readonly Case[],
+  times: readonly FileTime[],
   { slow, took_s, made_s }: {
     slow: [string, number][];
     took_s: number;
@@ -180,7 +178,7 @@ function tellTimes(
   },
 ): void {
   console.log(`The ${SLOWEST} slowest files:`);
-  for (const [file, taken] of secondsOf(cases).slice(0, SLOWEST)) {
+  for (const [file, taken] of times.slice(0, SLOWEST)) {
     console.log(`  ${taken.toFixed(1).padStart(6)} s  ${file}`);
   }
   for (const [file, taken] of slow) {

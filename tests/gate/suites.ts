@@ -26,7 +26,11 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   crash: {
     about: "kills, freezes, cut networks, wrong clocks and full disks under real runs",
-    files: ["tests/crash/"],
+    files: ["tests/crash/", "tests/runs/deletion_property_test.ts"],
+  },
+  gpu: {
+    about: "a real model on a GPU; left out where there is none",
+    files: ["tests/e2e/gpu_test.ts"],
   },
   learning: {
     about: "the quickstart learns with three seeds; a real model on GSM8K with DeepSpeed and vLLM",

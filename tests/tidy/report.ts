@@ -1,4 +1,7 @@
-/** `deno task tidy [NAME]`: how often each habit is broken; with a name, where. Fails nobody. */
+/**
+ * `deno task tidy [NAME]`: how often each habit is broken; with a name, where. Fails nobody. Deno
+ * reads sources for a program only under `deno test`.
+ */
 import { COUNTS, RULES } from "./measures.ts";
 import { readRepository } from "./repository.ts";
 
