@@ -41,7 +41,7 @@ export function countOf(cases: readonly Case[]): Count {
 export function denoSeconds(output: string): Map<string, number> {
   const seconds = new Map<string, number>();
   let file = "";
-  for (const line of output.split("\n")) {
+  for (const line of output.replaceAll(RUNS_LONG, "").split("\n")) {
     const [, count, path] = /^running (\d+) tests? from \.\/(.+)$/.exec(line) ?? [];
     if (path !== undefined) {
       file = path;
@@ -55,6 +55,9 @@ export function denoSeconds(output: string): Map<string, number> {
   }
   return seconds;
 }
+
+/** What Deno prints in the middle of the line of a test that takes long. */
+const RUNS_LONG = /'.*' has been running for over \(.*\)\n/g;
 
 const UNITS: Record<string, number> = { µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
 

@@ -20,13 +20,41 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/examples/my_algorithm_test.ts",
     ],
   },
+  agents: {
+    about: "agents and their ranks as processes: ends, signals, lost sockets, whole groups",
+    files: [
+      "tests/python/test_agent.py",
+      "tests/python/test_agent_end.py",
+      "tests/workers/real_agent_test.ts",
+    ],
+  },
+  algorithms: {
+    about: "every algorithm's value, metrics and gradient beside torch's, in over 1,000 settings",
+    files: [
+      "tests/algs/properties_test.ts",
+      "tests/algs/python_file_test.ts",
+      "tests/algs/torch_settings_test.ts",
+    ],
+  },
   bench: {
     about: "the benchmarks run, and the memory that pages promise",
     files: ["tests/bench/"],
   },
+  cli: {
+    about: "the command line as processes: bad input, empty directories, the queue",
+    files: [
+      "tests/cli/bad_input_test.ts",
+      "tests/cli/empty_directory_test.ts",
+      "tests/cli/serve_test.ts",
+    ],
+  },
   crash: {
     about: "kills, freezes, cut networks, wrong clocks and full disks under real runs",
-    files: ["tests/crash/", "tests/runs/deletion_property_test.ts"],
+    files: [
+      "tests/crash/",
+      "tests/flows/crash_property_test.ts",
+      "tests/runs/deletion_property_test.ts",
+    ],
   },
   gpu: {
     about: "a real model on a GPU; left out where there is none",
@@ -46,11 +74,24 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   peers: {
     about: "losses and gradients beside TRL's; data and rewards of six frameworks, as they are",
-    files: ["tests/algs/peers_test.ts", "tests/e2e/peer_setups_test.ts"],
+    files: [
+      "tests/algs/parity_test.ts",
+      "tests/algs/peers_test.ts",
+      "tests/e2e/peer_setups_test.ts",
+    ],
   },
   recorded: {
     about: "runs that older versions recorded are resumed, verified and forked",
     files: ["tests/recorded/"],
+  },
+  rewards: {
+    about: "hostile reward functions, their pool, reward models, and math-verify's own pairs",
+    files: [
+      "tests/python/test_reward_model.py",
+      "tests/python/test_rewards_confinement.py",
+      "tests/python/test_rewards_graders_math_answer.py",
+      "tests/python/test_rewards_pool.py",
+    ],
   },
   runs: {
     about: "whole runs: packing, pairs, a value model, ZeRO, other ranks, forks, custom graphs",
@@ -74,10 +115,13 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: ["tests/simulation/"],
   },
   trainers: {
-    about: "DeepSpeed's trainers on one and two ranks: equal steps, bits, memory",
+    about: "trainers on torch and DeepSpeed: equal steps, bits across checkpoints, memory",
     files: [
+      "tests/python/test_trainer_adapter.py",
+      "tests/python/test_trainer_checkpoint.py",
       "tests/python/test_trainer_deepspeed_",
-      "tests/python/test_trainer_engine_deepspeed.py",
+      "tests/python/test_trainer_engine_",
+      "tests/python/test_trainer_heads.py",
       "tests/python/test_trainer_in_a_group.py",
       "tests/python/test_trainer_reductions.py",
     ],
