@@ -1,5 +1,5 @@
 import type { EvaluatedStep } from "../../algs/mod.ts";
-import type { Cut, LossUnderTest, Outcome } from "./under_test.ts";
+import type { Cut, LossUnderTest, Outcome } from "./asked_of.ts";
 
 /** Everything in one micro-batch on one rank. */
 export const firstCut = ({ sequences }: EvaluatedStep): Cut => [[[...sequences.keys()]]];

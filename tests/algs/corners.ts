@@ -1,6 +1,6 @@
 import type { EvaluatedStep } from "../../algs/mod.ts";
 import { withToken } from "./steps.ts";
-import type { LossUnderTest, Probe } from "./under_test.ts";
+import type { LossUnderTest, Probe } from "./asked_of.ts";
 
 /** Counts, per branch of a loss, the values that took it. */
 export class BranchCount {

@@ -2,7 +2,7 @@
 import { ok } from "node:assert/strict";
 import { ONLINE_ALGORITHMS } from "../../algs/mod.ts";
 import { traced } from "./traced.ts";
-import type { FullRound } from "./under_test.ts";
+import type { FullRound } from "./asked_of.ts";
 
 type Name = keyof typeof ONLINE_ALGORITHMS;
 

@@ -9,7 +9,7 @@ import { BranchCount, type Edge, findEdges, type Place } from "./corners.ts";
 import { testCredit } from "./properties_credit.ts";
 import { testPolicyGradients } from "./properties_policy.ts";
 import { cutsOf, randomStep, withFineSequences, withMasked, withToken } from "./steps.ts";
-import type { AlgorithmUnderTest, Held, LossUnderTest, Outcome } from "./under_test.ts";
+import type { AlgorithmUnderTest, Held, LossUnderTest, Outcome } from "./asked_of.ts";
 
 /** Half the distance of a central difference. */
 const H = 1e-6;

@@ -2,7 +2,7 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 import type { Assigned } from "../../algs/mod.ts";
 import { uniform } from "./steps.ts";
-import type { AlgorithmUnderTest, FullRound, Variant } from "./under_test.ts";
+import type { AlgorithmUnderTest, FullRound, Variant } from "./asked_of.ts";
 
 /** Registers them for every variant that has credit. */
 export function testCredit(algorithm: AlgorithmUnderTest): void {

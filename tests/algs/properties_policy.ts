@@ -4,7 +4,7 @@ import { ZodError } from "zod";
 import type { EvaluatedSequence, EvaluatedStep } from "../../algs/mod.ts";
 import { coefOf, differentiateWhole, firstCut, once } from "./asked.ts";
 import { onPolicy, randomStep } from "./steps.ts";
-import type { AlgorithmUnderTest, LossUnderTest, Variant } from "./under_test.ts";
+import type { AlgorithmUnderTest, LossUnderTest, Variant } from "./asked_of.ts";
 
 /** Registers them for every variant that is one. */
 export function testPolicyGradients(algorithm: AlgorithmUnderTest): void {

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { AlgorithmUnderTest, LossUnderTest, Variant } from "./under_test.ts";
+import type { AlgorithmUnderTest, LossUnderTest, Variant } from "./asked_of.ts";
 import type { Assigned } from "../../algs/mod.ts";
 import { INTERPRETER } from "./torch.ts";
 

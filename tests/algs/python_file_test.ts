@@ -9,7 +9,7 @@ import { pythonFile } from "./python_file.ts";
 import { cutsOf, randomStep, uniform } from "./steps.ts";
 import { INTERPRETER } from "./torch.ts";
 import { traced } from "./traced.ts";
-import type { FullRound, Outcome, Variant } from "./under_test.ts";
+import type { FullRound, Outcome, Variant } from "./asked_of.ts";
 
 const FILES = new URL("./python/", import.meta.url).pathname;
 const TWINS = await Promise.all((["p3o", "grpo"] as const).map(async (name) => ({

@@ -219,7 +219,7 @@ def evaluate(
 def probe(
     argument: dict[str, Any], make_case: Callable[[dict[str, Any]], Any]
 ) -> list[dict[str, Any]]:
-    """`LossUnderTest.probe` of tests/algs/under_test.ts."""
+    """`LossUnderTest.probe` of tests/algs/asked_of.ts."""
     recorded, held = argument["recorded"], argument.get("held")
     frozen, sums = None, None
     if held is not None:

@@ -1,5 +1,5 @@
 import type { EvaluatedSequence, EvaluatedStep } from "../../algs/mod.ts";
-import type { Cut } from "./under_test.ts";
+import type { Cut } from "./asked_of.ts";
 
 /** Uniform numbers in [0, 1) from a seed (mulberry32). */
 export function uniform(seed: number): () => number {

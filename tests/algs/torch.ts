@@ -1,5 +1,5 @@
 import type { Expression } from "../../data/mod.ts";
-import type { Differentiated, Outcome } from "./under_test.ts";
+import type { Differentiated, Outcome } from "./asked_of.ts";
 
 /**
  * One expression on one step under several cuts, computed by the worker's interpreter in float64.

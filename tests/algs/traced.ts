@@ -15,7 +15,7 @@ import type {
   LossUnderTest,
   Probe,
   Variant,
-} from "./under_test.ts";
+} from "./asked_of.ts";
 
 /**
  * An algorithm of the table under test: the reference evaluator gives its values, the worker's

@@ -66,7 +66,7 @@ running 0 tests from ./tests/b_test.ts
 running 1 test from ./tests/c_test.ts
 four (at the end) ... ok (500µs)
 running 1 test from ./tests/d_test.ts
-five ...'five' has been running for over (1m0s)
+five's ...'five's' has been running for over (1m0s)
  ok (1m4s)
 
 ok | 3 passed (1 step) | 1 failed (2m)`;
