@@ -37,7 +37,7 @@ type SpanOptions = {
  * After the first failure on one host, the time for reports from the others. An agent itself waits
  * 1 s.
  */
-const LAST_WORDS_MS = 3000;
+export const LAST_WORDS_MS = 3000;
 
 /**
  * One group's ranks on one host or several. The group sees them as if one agent ran them: messages

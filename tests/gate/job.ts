@@ -26,8 +26,8 @@ export type Ended = {
 /** A job that is running. `at`: the last line that it printed, which names the test that runs. */
 export type RunningJob = { job: Job; began: number; at: string };
 
-/** What Deno prints of a test that still runs: no progress. */
-const STILL_RUNNING = /^.*has been running for over.*$/gm;
+/** What Deno prints of a test that still runs, after its name: no progress. */
+const STILL_RUNNING = /(?:(?<= \.\.\.)|^)'.*' has been running for over .*$/gm;
 // deno-lint-ignore no-control-regex -- Escape sequences begin with one.
 const COLOURS = /\x1b\[[\d;]*m/g;
 

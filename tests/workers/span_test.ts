@@ -4,7 +4,7 @@ import { FakeFailure, type FakeIO } from "../../testing/mod.ts";
 import type { AgentMessage, EngineMessage, GroupState, RankState } from "../../workers/mod.ts";
 import type { AgentLink, ReliableMessage } from "../../workers/agent_link.ts";
 import type { Inherited } from "../../workers/inheritance.ts";
-import { type Part, Span } from "../../workers/span.ts";
+import { LAST_WORDS_MS, type Part, Span } from "../../workers/span.ts";
 import { gate } from "./fixtures.ts";
 import { BOTH, both, KEY, never, withHosts } from "./two_fake_hosts.ts";
 
@@ -98,6 +98,12 @@ Deno.test("Span: ranks on two hosts meet at one place and answer together", () =
 
 Deno.test("Span: a rank that dies ends those of the other host, after their last words", () => {
   const clock = new ManualClock();
+  const waits = gate(); // For the other host's last words.
+  const sleep = clock.sleep.bind(clock);
+  clock.sleep = (ms, signal) => {
+    if (ms === LAST_WORDS_MS) waits.open();
+    return sleep(ms, signal);
+  };
   const started = { one: gate(), two: gate() };
   const script = both((host) => ({
     train: (args, io) => (started[host as "one" | "two"].open(), never(args, io)),
@@ -113,10 +119,9 @@ Deno.test("Span: a rank that dies ends those of the other host, after their last
       signal: "SIGKILL",
       message: "killed",
     }]);
-    two[0]!.heartbeat();
-    one[0]!.heartbeat();
     const replaced = events.until((event) => event.type === "replaced");
-    await clock.advance(3000).then(() => clock.advance(3000));
+    await waits.opened;
+    await clock.advance(LAST_WORDS_MS);
     await Promise.all([call, replaced]);
     deepStrictEqual((await group.call("score", null, KEY)).outputs, ["one", "two"]);
     deepStrictEqual([group.generation, one.length, two.length], [2, 1, 1]);
