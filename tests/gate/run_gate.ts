@@ -3,7 +3,7 @@ import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type RunningJob } from "./job.ts";
 import { countOf } from "./report.ts";
-import { failuresOf, runJobs } from "./run_jobs.ts";
+import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -61,6 +61,7 @@ export async function runGate(
   if (parts.length === 0) {
     await record({ ...total, seconds: Math.round(took_s) });
   }
+  await keepIfFailed(dir, total.failed > 0);
   console.log(`${total.passed} passed, ${total.failed} failed`);
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }

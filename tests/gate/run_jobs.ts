@@ -53,6 +53,12 @@ export function failuresOf(ended: Ended): number {
   return failed > 0 || !hasFailed(ended) ? failed : 1;
 }
 
+/** Says where the jobs' reports and output are if something failed, else removes them. */
+export async function keepIfFailed(dir: string, failed: boolean): Promise<void> {
+  if (failed) console.log(`All output and reports: ${dir}`);
+  else await Deno.remove(dir, { recursive: true });
+}
+
 /** What runs, one line each. */
 export function runningLines(running: ReadonlySet<RunningJob>): string[] {
   return [...running].map(({ job, began, at }) =>

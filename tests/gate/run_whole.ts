@@ -4,7 +4,7 @@ import { LONG_TOOLS, missingLine, missingTools, TOOLS } from "../tools.ts";
 import { git } from "./git.ts";
 import { type LongRun, longRuns, withLongRun } from "./long_tests.ts";
 import { countOf } from "./report.ts";
-import { failuresOf, runJobs } from "./run_jobs.ts";
+import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { suiteOf, SUITES, testFiles } from "./suites.ts";
 
 const RECORD = new URL("../../docs/long_tests.md", import.meta.url);
@@ -124,6 +124,7 @@ async function runSuite(
     say: console.log,
   } as const;
   const ended = await runJobs(jobs, options);
+  await keepIfFailed(dir, ended.some((one) => failuresOf(one) > 0));
   const sum = (of: (one: Ended) => number) => ended.reduce((total, one) => total + of(one), 0);
   return {
     name,
