@@ -9,16 +9,17 @@ import { type Locked, Uv } from "./uv.ts";
 
 /**
  * One environment per engine and per build of PyTorch, so that DeepSpeed and vLLM never have to
- * agree on versions.
+ * agree on versions; and one for trackers, without PyTorch.
  */
-export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
+export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}` | "trackers";
 /** @internal */
 type Build = "cpu" | "cuda";
 
 type Recipe = {
   /** Modules that a user's own environment must have for this kind. */
   modules: string[];
-  build: Build;
+  /** The build of PyTorch; null: it has none. */
+  build: Build | null;
   /** What is installed besides PyTorch, by the names of files in `python/requirements`. */
   requirements: string[];
   /** Environment of the installation. */
@@ -54,6 +55,8 @@ const RECIPES: Record<EnvironmentKind, Recipe> = {
   deepspeed_cuda: recipe("deepspeed", "cuda"),
   vllm_cpu: vllm("cpu"),
   vllm_cuda: vllm("cuda"),
+  // A user's own interpreter needs only the client of the tracker that it is for.
+  trackers: { modules: [], build: null, requirements: ["trackers"] },
 };
 
 type Cost = { download_mib: number; disk_mib: number };
@@ -71,6 +74,7 @@ const COSTS: Record<string, Cost> = {
   vllm_cpu: { download_mib: 674, disk_mib: 2691 },
   vllm_cuda: { download_mib: 1166, disk_mib: 2691 },
   trl: { download_mib: 123, disk_mib: 684 },
+  trackers: { download_mib: 86, disk_mib: 385 },
 };
 
 /** Where environments are, and what creates them. */
@@ -148,7 +152,7 @@ async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
 
 /** Different requirements have different directories. */
 async function placeFor(kind: string, wanted: Wanted): Promise<Place> {
-  const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
+  const files = filesOf(wanted);
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
   return placeOf(wanted.home, { name: kind, text: texts.join("\n") });
 }
@@ -157,19 +161,27 @@ function pytorchFile({ requirements_dir = REQUIREMENTS }: Wanted, build: Build):
   return new URL(`pytorch_${build}.txt`, requirements_dir);
 }
 
+function filesOf(wanted: Wanted): URL[] {
+  const pytorch = wanted.build === null ? [] : [pytorchFile(wanted, wanted.build)];
+  return [...pytorch, ...wanted.requirements];
+}
+
 async function make(
   { path }: Place,
   { making, ...wanted }: Wanted & { making: Making },
 ): Promise<void> {
   const base = await findPython(wanted.base);
   const began = performance.now();
-  checkRoom(making, [pytorchFile(wanted, wanted.build), ...wanted.requirements], wanted);
+  checkRoom(making, filesOf(wanted), wanted);
   const uv = await Uv.of(wanted.home, { python: base, making });
   await making.must("`python -m venv`", [base.path, "-m", "venv", "--without-pip", path]);
   const python = join(path, "bin", "python");
-  const pytorch = await pytorchFor(python, { ...wanted, making, uv });
+  const { build } = wanted;
+  const pytorch = build === null
+    ? []
+    : [await pytorchFor(python, { ...wanted, build, making, uv })];
   const others = wanted.requirements.map((file): Locked => ({ file }));
-  await uv.install(python, { requirements: [pytorch, ...others], making, env: wanted.env });
+  await uv.install(python, { requirements: [...pytorch, ...others], making, env: wanted.env });
   making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
 }
 
@@ -180,7 +192,7 @@ async function make(
  */
 async function pytorchFor(
   python: string,
-  options: Wanted & { making: Making; uv: Uv },
+  options: Wanted & { build: Build; making: Making; uv: Uv },
 ): Promise<Locked> {
   const { making, uv, build } = options;
   const cuda = { file: pytorchFile(options, "cuda") };

@@ -79,6 +79,7 @@ async function credit({ credit }: Variant, seed: number): Promise<number[]> {
     ref_logp: rows,
     values: rows,
     bootstrap: group.map(() => 0),
+    parts: [],
     coef: { kl: 0 },
   };
   return (await credit!(round)).advantage as number[];

@@ -14,7 +14,7 @@ function maker({ path }: Place) {
   return { events, options: { make, onWait: () => void events.push("waits") } };
 }
 
-Deno.test("placeOf() has another directory for another name or text", () => {
+Deno.test("placeOf() has a different directory for each name and text", () => {
   const place = placeOf("/h", { name: "torch", text: "a" });
   ok(/^\/h\/env\/torch-[0-9a-f]{12}$/.test(place.path), place.path);
   strictEqual(place.marker, `${place.path}.ready`);

@@ -31,6 +31,8 @@ class Numerics(TypedDict):
     dropout: float
     lora: NumericsLora | None
     offload: NumericsOffload
+    attn_implementation: str | None
+    trust_remote_code: bool
 
 
 class AlgorithmDescription(TypedDict):
@@ -97,6 +99,13 @@ class ScoredItem(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    token_scores: NotRequired[list[float]]
+    code: NotRequired[str]
+
+
+class Identity(TypedDict):
+    code: str
+    unit: Literal["sample", "group"]
 
 
 class TrainerCreateModelAnswer(TypedDict):
@@ -167,6 +176,7 @@ SamplerProbeAnswer = Probe
 
 class RewardScoreAnswer(TypedDict):
     results: list[ScoredItem]
+    identity: NotRequired[Identity]
 
 
 class RewardScoreByModelAnswer(TypedDict):

@@ -53,7 +53,8 @@ class Round:
             )
         if name not in self._fields and name != "token_reward":
             raise AttributeError(
-                f"the round has no '{name}' as it was not read when the file was opened: list it, NEEDS = ['{name}']"
+                f"the round has no '{name}' as it was not read when the file was opened: list it, "
+                f"NEEDS = ['{name}']"
             )
         self._read.add(name)
         return self._fields.get(name)
@@ -116,7 +117,8 @@ def needs_of(algorithm: Algorithm) -> list[Need]:
     for name in listed:
         if name not in NEEDS:
             raise AlgorithmError(
-                f"Cannot use {algorithm.file} because it NEEDS '{name}'{did_you_mean(name, list(NEEDS))}: "
+                f"Cannot use {algorithm.file} because it NEEDS "
+                f"'{name}'{did_you_mean(name, list(NEEDS))}: "
                 f"there are {', '.join(NEEDS)}"
             )
     tried = synthetic_round(algorithm)
@@ -154,7 +156,8 @@ def group_min(algorithm: Algorithm) -> int:
     least = algorithm.code.constant("GROUP_MIN", 1)
     if not isinstance(least, int) or least < 1:
         raise AlgorithmError(
-            f"Cannot use {algorithm.file} because its GROUP_MIN is {least!r}: use a whole number from 1 on"
+            f"Cannot use {algorithm.file} because its GROUP_MIN is {least!r}: use a whole number "
+            "from 1 on"
         )
     return least
 
@@ -165,7 +168,8 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
     if not isinstance(rows, list) or len(rows) != len(round_):
         found = f"{len(rows)} of them" if isinstance(rows, list) else repr(values)
         raise AlgorithmError(
-            f"Cannot use {name} of credit() of {algorithm.file} because there are {found}: the round has {len(round_)} "
+            f"Cannot use {name} of credit() of {algorithm.file} because there are {found}: the "
+            f"round has {len(round_)} "
             f"sequences; {HOW}"
         )
     rows = [_plain(row) for row in rows]
