@@ -15,8 +15,17 @@ export type CreditRound = {
   token_reward?: number[][]; // [N][T], from an environment, added to `reward`
 };
 
+/** One reward of a round, apart from the others. */
+export type RewardPart = {
+  name: string;
+  weight: number;
+  /** [N] Unweighted; null: it does not apply to the sample. */
+  paid: (number | null)[];
+};
+
 /** What credit may need; it is computed before credit is assigned. */
 export type CreditNeeds = {
+  parts: RewardPart[]; // each reward by itself; `reward` is the sum of weight times paid
   old_logp: number[][]; // [N][T]
   ref_logp: number[][]; // [N][T]
   values: number[][]; // [N][T] V before the token
@@ -85,6 +94,8 @@ export type Algorithm<
   readonly refill?: (config: Settings<Shape>) => Refill | null;
   /** `score`: the model outputs one number per sequence instead of tokens. It is a reward model. */
   readonly head?: "score";
+  /** Whether its credit reads what each token earns; otherwise it reads their sum. */
+  readonly per_token?: true;
   /** What the ratio of its clip covers, if not a single token. */
   readonly ratio?: RatioBounds["ratio"];
   /**
@@ -118,7 +129,15 @@ export function defineAlgorithm<
 export type AnyAlgorithm =
   & Pick<
     Algorithm,
-    "name" | "about" | "config" | "group_min" | "head" | "ratio" | "dropout" | "examples"
+    | "name"
+    | "about"
+    | "config"
+    | "group_min"
+    | "head"
+    | "per_token"
+    | "ratio"
+    | "dropout"
+    | "examples"
   >
   & {
     readonly coef?: Readonly<Record<string, (config: never) => number>>;

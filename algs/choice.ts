@@ -113,6 +113,14 @@ export function masksTruncated(choice: AlgorithmChoice): boolean {
   return "mask_truncated" in choice && choice.mask_truncated;
 }
 
+/**
+ * Whether credit reads what each token earns. A file in Python may; other algorithms read the sum,
+ * exactly.
+ */
+export function readsTokenRewards(choice: AlgorithmChoice): boolean {
+  return inPython(choice) || opened(choice).algorithm.per_token === true;
+}
+
 /** For each sequence, whether the policy's loss leaves it out. [N] -> [N] */
 export function maskedOf(choice: AlgorithmChoice, { stop }: Pick<CreditRound, "stop">): boolean[] {
   const masks = masksTruncated(choice);
@@ -133,6 +141,12 @@ export function refillOf(choice: AlgorithmChoice): Refill | null {
 /** `score`: the trained model is a reward model; null: a language model. */
 export function headOf(choice: AlgorithmChoice): "score" | null {
   return opened(choice).algorithm.head ?? null;
+}
+
+/** Whether its credit reads each reward by itself. */
+export function readsParts(choice: AlgorithmChoice): boolean {
+  const { algorithm, config } = opened(choice);
+  return creditNeeds(algorithm, config).includes("parts");
 }
 
 /** Whether it also trains a value model. */

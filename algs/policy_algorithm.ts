@@ -30,7 +30,7 @@ export type PolicyGradient<
 > =
   & Pick<
     PolicyAlgorithm<Name, Own, Needs>,
-    "name" | "about" | "group_min" | "refill" | "ratio" | "value_loss" | "examples"
+    "name" | "about" | "group_min" | "refill" | "per_token" | "ratio" | "value_loss" | "examples"
   >
   & Advantages<CreditRound & Pick<CreditNeeds, Needs | KlNeed>, Config<Own>>
   & {

@@ -36,6 +36,7 @@ import { policyGradient } from "./policy_gradient.ts";
 export const ppo = policyGradient({
   name: "ppo",
   about: "The clipped policy gradient with a value model.",
+  per_token: true,
   defaults: { clip_low: 0.2, clip_high: 0.2, aggregation: "token_mean", kl_places: LOSS_OR_REWARD },
   settings: {
     gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),

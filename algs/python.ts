@@ -23,6 +23,9 @@ export const PythonAlgorithm = z.strictObject({
     "Whether a value model is also trained: the file has a `value_loss`. Read from the " +
       "file if absent.",
   ),
+  parts: z.boolean().optional().describe(
+    "Whether credit reads each reward by itself, `round.parts`. Read from the file if absent.",
+  ),
   sha256: z.string().nullable().default(null).describe(
     "sha256 of the file when the run was created. Read from the file.",
   ),
@@ -37,7 +40,7 @@ export function inPython<C extends { name: string }>(
 }
 
 /** What is known about a file before a trainer opens it. */
-export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm {
+export function unopened({ source, value_model, parts }: PythonAlgorithm): AnyAlgorithm {
   const elsewhere = () => {
     throw new RangeError(
       `Cannot compute with ${source} here because it is in Python and only a trainer opens it, ` +
@@ -47,7 +50,7 @@ export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm
   return {
     name: "python",
     config: PythonAlgorithm.omit({ name: true }),
-    credit: { needs: [], assign: elsewhere },
+    credit: { needs: parts ? ["parts"] : [], assign: elsewhere },
     loss: elsewhere,
     ...(value_model ? { value_loss: elsewhere } : {}),
   };

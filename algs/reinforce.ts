@@ -28,6 +28,7 @@ import { checkTerms, termSettings } from "./terms.ts";
 export const reinforce = rewardAlgorithm({
   name: "reinforce",
   about: "The plain policy gradient with a baseline.",
+  per_token: true,
   config: z.strictObject({
     baseline: z.enum(["none", "round_mean"]).default("round_mean").describe(
       "The baseline subtracted from a token's return.",

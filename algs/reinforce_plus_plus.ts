@@ -23,6 +23,7 @@ import { policyGradient } from "./policy_gradient.ts";
 export const reinforce_plus_plus = policyGradient({
   name: "reinforce_plus_plus",
   about: "REINFORCE with the KL in the reward, advantages whitened over the round and PPO's clip.",
+  per_token: true,
   defaults: {
     clip_low: 0.2,
     clip_high: 0.2,

@@ -2,6 +2,7 @@ import { cispo } from "./cispo.ts";
 import { dapo } from "./dapo.ts";
 import { dpo } from "./dpo.ts";
 import { dr_grpo } from "./dr_grpo.ts";
+import { gdpo } from "./gdpo.ts";
 import { grpo } from "./grpo.ts";
 import { gspo } from "./gspo.ts";
 import { p3o } from "./p3o.ts";
@@ -11,6 +12,7 @@ import { reinforce_plus_plus } from "./reinforce_plus_plus.ts";
 import { reinforce_plus_plus_baseline } from "./reinforce_plus_plus_baseline.ts";
 import { reward_model } from "./reward_model.ts";
 import { rloo } from "./rloo.ts";
+import { sapo } from "./sapo.ts";
 import { sft } from "./sft.ts";
 
 /**
@@ -23,6 +25,8 @@ export const ONLINE_ALGORITHMS = {
   dapo,
   gspo,
   cispo,
+  sapo,
+  gdpo,
   p3o,
   ppo,
   rloo,

@@ -1,6 +1,7 @@
 /** How a run ended, in its last lines. */
 import { existsSync } from "node:fs";
 import type { Outcome, RunHead } from "../engine/mod.ts";
+import { PreparedData } from "../flows/mod.ts";
 import { type Home, runView } from "../runs/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
@@ -33,9 +34,8 @@ export async function reportEnd(
     case "done":
       await warnIfUntrained(home, head, note);
       note(
-        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${
-          command(home, `show ${head.id}`)
-        }`,
+        `run ${head.id} is done.${whatIsIn(home.runDir(head.id), outcome.output)} Look at it ` +
+          `with: ${command(home, `show ${head.id}`)}`,
       );
       return EXIT.done;
     case "failed":
@@ -54,8 +54,10 @@ export async function reportEnd(
   }
 }
 
-/** Where training flows leave their last policy. */
-function modelIn(runDir: string): string {
+/** Where training flows leave their last policy, and the prepare flow its data. */
+function whatIsIn(runDir: string, output: unknown): string {
+  const prepared = PreparedData.safeParse(output).data;
+  if (prepared !== undefined) return ` The data is in ${prepared.dir}.`;
   const dir = `${runDir}/final`;
   return existsSync(dir) ? ` The model is in ${dir}.` : "";
 }

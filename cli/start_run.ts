@@ -1,13 +1,16 @@
 import { loadConfig, type LoadedConfig } from "../configs/mod.ts";
-import { checkAlgorithm, flowDefinition, SHIPPED } from "../flows/mod.ts";
+import { checkAlgorithm, flowDefinition, refuseOthersOutput, SHIPPED } from "../flows/mod.ts";
 import {
   type AnyDefinition,
+  checkModelCode,
   checkRewards,
   createRun,
   type Home,
+  pinnedModels,
   questionsOf,
   rowTables,
   slotsOf,
+  withDirectories,
 } from "../runs/mod.ts";
 import { ARGUMENTS } from "./arguments.ts";
 import { BeforeRecording } from "./before_recording.ts";
@@ -52,22 +55,24 @@ export async function startRun(
   options: { id?: string; queued?: Queued; early: BeforeRecording },
 ): Promise<number> {
   const { early, queued } = options;
-  const { config } = loaded;
-  const definition = flowDefinition(config.flow);
+  const definition = flowDefinition(loaded.config.flow);
+  if (loaded.config.flow === "prepare") refuseOthersOutput(loaded.config.output, null);
+  const say = (text: string) => void errorScreen().write(`${text}\n`);
+  const looking = {
+    say,
+    onSetup: ({ text }: { text: string }) => say(text),
+  };
   // A broken row is bad input: it is reported before anything is recorded.
-  const rows = await rowTables(config, {
-    home: home.dir,
-    say: (text) => errorScreen().write(`${text}\n`),
-  });
-  for (const question of questionsOf(config, rows)) {
+  const rows = await rowTables(loaded.config, { home: home.dir, say });
+  // So is a model that cannot be had. A queued run may start on a different machine, which fetches
+  // it then, at the commit of now.
+  const { config, models } = await pinnedModels(loaded.config, { ...looking, download: !queued });
+  for (const question of questionsOf(withDirectories(config, models), rows)) {
     errorScreen().write(`Is this intended? ${question}\n`);
   }
   // So is unusable Python code. A queued run may start on a different machine, which checks it
   // then.
-  const looking = {
-    home: home.dir,
-    onSetup: ({ text }: { text: string }) => errorScreen().write(`${text}\n`),
-  };
+  if (!queued) await checkModelCode(config, { ...looking, models });
   if (!queued) await checkAlgorithm(config, looking);
   await checkRewards(config, { ...looking, rows, load: !queued });
   const head = await early.record(() =>

@@ -3,8 +3,8 @@ import { isFields } from "./short_forms.ts";
 
 /**
  * Adds what an algorithm's file says of itself: the hash of its text, so that a run notices a
- * change, and whether it has a value model's loss. A file that cannot be read adds nothing: that is
- * reported elsewhere.
+ * change, whether it has a value model's loss, and whether it may read each reward by itself. A
+ * file that cannot be read adds nothing: that is reported elsewhere.
  */
 export async function withFileFacts(value: unknown): Promise<unknown> {
   if (
@@ -12,8 +12,12 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
   ) return value;
   const bytes = await Deno.readFile(value.algorithm.source).catch(() => null);
   if (bytes === null) return value;
-  const value_model = /^def value_loss\b/m.test(new TextDecoder().decode(bytes));
-  return { ...value, algorithm: { value_model, ...value.algorithm, sha256: sha256Hex(bytes) } };
+  const text = new TextDecoder().decode(bytes);
+  const facts = {
+    value_model: /^def value_loss\b/m.test(text),
+    ...(/\.parts\b|(["'])parts\1/.test(text) && { parts: true }),
+  };
+  return { ...value, algorithm: { ...facts, ...value.algorithm, sha256: sha256Hex(bytes) } };
 }
 
 /** The path of a recorded configuration's algorithm, if its file has changed since; else null. */

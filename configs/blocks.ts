@@ -8,6 +8,7 @@ import {
   SourceConfig,
   TrainingSource,
 } from "../data/mod.ts";
+import { ModelOpening } from "../workers/mod.ts";
 import {
   EvaluationSetConfig,
   everyRounds,
@@ -25,8 +26,10 @@ const START: SettingFacts = {
 
 export const ModelConfig = z.strictObject({
   path: z.string().min(1).describe(
-    "A Hugging Face model directory: config.json, tokenizer and safetensors.",
+    "A Hugging Face model directory (config.json, tokenizer and safetensors), or a model of the " +
+      "hub: OWNER/NAME or OWNER/NAME@REVISION.",
   ),
+  ...ModelOpening.shape,
   ...chatSettings,
 }).register(setting, START);
 
@@ -48,6 +51,7 @@ export const ModelOrRecipe = z.strictObject({
     "A small model that is created when the run starts, instead of a path.",
   ),
   seed: RecipeConfig.shape.seed,
+  ...ModelOpening.shape,
   ...chatSettings,
 }).register(setting, START);
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
@@ -80,6 +84,12 @@ const /** @internal */ trainingDataSchema = z.strictObject({
 export type TrainingData = z.infer<typeof trainingDataSchema>;
 /** Schema of {@linkcode TrainingData}. */
 export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
+/** Rows of supervised training. */
+export const SupervisedData = trainingDataSchema.extend({
+  teach: z.enum(["all", "last"]).default("all").describe(
+    "Which of the assistant's turns in `messages` are trained: all of them, or the last.",
+  ).register(setting, { ...ROW_FACTS, before: { value: "last" } }),
+}).register(setting, ROW_FACTS);
 export const EvaluationData = z.strictObject({
   eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,
@@ -88,8 +98,8 @@ export const EvaluationData = z.strictObject({
 /** The reference of a KL; read only if the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
-    "A model directory with the policy's architecture and tokenizer; null: the policy the " +
-      "run starts from.",
+    "A model directory or a model of the hub, with the policy's architecture and tokenizer; " +
+      "null: the policy the run starts from.",
   ),
   refresh_rounds: z.int().positive().nullable().default(null).describe(
     "Rounds between updates of the reference to the current policy; null: never.",

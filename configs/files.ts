@@ -1,5 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
-import { DataError, isPattern, sourceFiles } from "../data/mod.ts";
+import { DataError, hubName, isPattern, sourceFiles } from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
@@ -7,7 +7,15 @@ import { type Path, valueAt } from "./schema_walk.ts";
 import { holds, shippedFiles } from "./shipped_files.ts";
 import { didYouMean } from "./suggest.ts";
 
-type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
+type Kind =
+  | "model"
+  | "tokenizer"
+  | "rows"
+  | "output"
+  | "reward"
+  | "algorithm"
+  | "python"
+  | "address";
 type Named = { path: Path; kind: Kind; text: string };
 
 /**
@@ -30,6 +38,11 @@ export function namedFiles(value: unknown): Named[] {
       list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
     ),
     { path: ["algorithm", "source"], kind: "algorithm" },
+    { path: ["output"], kind: "output" },
+    { path: ["tokenizer", "path"], kind: "tokenizer" },
+    ...[["inputs"], ["decontaminate", "sets"]].flatMap((part) =>
+      list(part).map((i) => ({ path: [...part, i, "path"], kind: "rows" as const }))
+    ),
     ...sets.flatMap((set) =>
       list([...set, "data"]).map((i) => ({
         path: [...set, "data", i, "path"],
@@ -42,10 +55,15 @@ export function namedFiles(value: unknown): Named[] {
         { path: [...rewards, i, "path"], kind: "model" as const },
       ])
     ),
-    ...["trainer", "value_model", "sampler"].map((block) => ({
+    ...["trainer", "value_model", "sampler", "tokenizer"].map((block) => ({
       path: [block, "python"],
       kind: "python" as const,
     })),
+    ...list(["track"]).flatMap((i) => [
+      { path: ["track", i, "python"], kind: "python" as const },
+      { path: ["track", i, "dir"], kind: "output" as const },
+      { path: ["track", i, "uri"], kind: "address" as const },
+    ]),
   ];
   return places.flatMap(({ path, kind }) => {
     const text = valueAt(value, path);
@@ -55,13 +73,27 @@ export function namedFiles(value: unknown): Named[] {
 
 /**
  * The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by
- * PATH.
+ * PATH, and so does a model of the hub. A directory of that name comes first.
  */
 export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
   if (kind === "python" && !text.includes("/")) return text;
+  if (kind === "model" && hubName(text) !== null && !isHere(resolve(dir, text))) return text;
+  if (kind === "address" && text.includes(":")) return text;
   const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;
   if (home !== undefined) return resolve(home, text.slice(2));
   return isAbsolute(text) ? text : resolve(dir, text);
+}
+
+/** Whether something is there, or `fetch` puts it there. */
+function isHere(path: string): boolean {
+  if (shippedFiles().some((files) => holds(files, path))) return true;
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    if (isNothing(error)) return false;
+    throw error;
+  }
 }
 
 /** What is wrong with a file that `config` names; null if it can be used. */
@@ -78,11 +110,13 @@ export async function fileIssue(
 
 const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async model(dir) {
+    if (hubName(dir) !== null) return null; // The hub is asked in the workers' environment.
     const found = await kindOf(dir);
     if (found !== "directory") {
-      return `there is ${
-        found === "none" ? "no directory" : "a file, not a model directory,"
-      } at ${dir}`;
+      const [what, more] = found === "none"
+        ? ["no directory", ", and it is not a model of the hub: OWNER/NAME or OWNER/NAME@REVISION"]
+        : ["a file, not a model directory,", ""];
+      return `there is ${what} at ${dir}${more}`;
     }
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
     const lacks = [
@@ -91,6 +125,12 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     ];
     if (lacks.length === 0) return null;
     return `${dir} is not a Hugging Face model directory: it has no ${lacks.join(" and no ")}`;
+  },
+  async tokenizer(dir) {
+    if (await kindOf(dir) !== "directory") return `${dir} is not a directory`;
+    const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
+    if (names.some((name) => /^(tokenizer.*|vocab.*|.*\.model)$/.test(name))) return null;
+    return `${dir} has no tokenizer files (tokenizer.json or a vocabulary)`;
   },
   async rows(file) {
     const found = await kindOf(file);
@@ -129,6 +169,11 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     return `there is no Python at ${command}; name the interpreter's file, or leave it null for ` +
       "a managed environment";
   },
+  // Whether a run may write there is asked when one starts: a prepared directory is no mistake.
+  async output(dir) {
+    return await kindOf(dir) === "file" ? `${dir} is a file, not a directory` : null;
+  },
+  address: () => Promise.resolve(null), // Nothing answers yet, perhaps; then points wait.
 };
 
 async function kindOf(path: string): Promise<"file" | "directory" | "none"> {

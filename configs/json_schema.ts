@@ -62,6 +62,10 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
     if (list.items === undefined) continue; // A setting of all sources.
     data[part] = sources(list, part === "train" ? "training_source" : "source");
   }
+  if (fields.inputs) fields.inputs = sources(fields.inputs, "prepared_source");
+  const [decontaminate] = (fields.decontaminate?.anyOf ?? []) as Json[];
+  const compared = decontaminate?.properties as Record<string, Json> | undefined;
+  if (compared) compared.sets = sources(compared.sets!, "compared_source");
   const [evaluate] = (fields.evaluate?.anyOf ?? [fields.evaluate]) as (Json | undefined)[];
   const { sets } = (evaluate?.properties ?? {}) as Record<string, Json>;
   const set = (sets?.items as Json | undefined)?.properties as Record<string, Json> | undefined;

@@ -29,8 +29,10 @@ export {
 } from "./changed_settings.ts";
 export { metricName } from "./metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
-export { overridden, parseOverride } from "./overrides.ts";
+export { overridden, parseOverride, setAt } from "./overrides.ts";
+export { parseRewards } from "./parse_rewards.ts";
 export { restoreRecorded } from "./recorded.ts";
+export { Decontamination, LengthLimits, PreparedNeeds } from "./prepare_config.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";
 export { namedFiles } from "./files.ts";
@@ -40,3 +42,4 @@ export { SETTINGS_PAGE_URL, settingsPage } from "./settings_page.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
 export type { Position } from "./yaml_file.ts";
+export { type MetricStyle, TrackConfig, TrackerConfig } from "./track_config.ts";

@@ -1,10 +1,18 @@
 import { labelOf } from "../rewards/mod.ts";
+import { inPython, readsParts, refillOf } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
+import { sourcesHaveRewards } from "./reward_source_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** Rules between the entries of `reward:`. */
-export const REWARD_RULES = [rewardsDiffer, conditionsHold];
+export const REWARD_RULES = [
+  rewardsDiffer,
+  conditionsHold,
+  sourcesHaveRewards,
+  filterIsRead,
+  sumIsRead,
+];
 
 function rewardsDiffer({ reward }: Blocks): Issue[] {
   if (reward === undefined || reward.length === 0) return [];
@@ -60,4 +68,40 @@ function chainFrom(first: string, conditions: ReadonlyMap<string, string | undef
     chain.push(at);
   }
   return chain;
+}
+
+/** A filter needs dynamic sampling, and a reward to read. */
+function filterIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue[] {
+  const filter = reward_shaping?.filter;
+  if (filter === undefined) return [];
+  const path = ["reward_shaping", "filter"];
+  const labels = reward.map(labelOf);
+  const [label = ""] = filter.by.split("/");
+  const unknown = labels.includes(label) ? [] : [{
+    path: [...path, "by"],
+    message: `there is no reward '${label}' in the list${didYouMean(label, labels)}`,
+  }];
+  if (algorithm === undefined || refillOf(algorithm) !== null) return unknown;
+  const message =
+    `${algorithm.name} trains on every group: use an algorithm that replaces groups ` +
+    "without a signal, such as dapo, or remove it";
+  return [...unknown, { path, message }];
+}
+
+/**
+ * An algorithm that reads each reward by itself has no use for what changes their sum. One in
+ * Python may read both.
+ */
+function sumIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue[] {
+  if (algorithm === undefined || inPython(algorithm) || !readsParts(algorithm)) return [];
+  const message = `${algorithm.name} reads each reward by itself, before it is changed: remove ` +
+    "it, or use an algorithm that reads the sum, such as grpo";
+  const entries = reward.flatMap((entry, i) =>
+    (["clip", "normalise"] as const).filter((name) => entry[name] !== undefined)
+      .map((name) => ({ path: ["reward", i, name], message }))
+  );
+  const shaping = (["truncated", "token_cost", "clip"] as const)
+    .filter((name) => reward_shaping?.[name] !== undefined)
+    .map((name) => ({ path: ["reward_shaping", name], message }));
+  return [...entries, ...shaping];
 }

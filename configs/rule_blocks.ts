@@ -1,11 +1,12 @@
 import type { AlgorithmChoice } from "../algs/mod.ts";
 import type { CurriculumConfig, Optimizer, SourceConfig, TrainingSource } from "../data/mod.ts";
-import type { RewardConfig } from "../rewards/mod.ts";
+import type { RewardConfig, RewardShaping } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/mod.ts";
 import type { SamplerConfig, TrainerConfig, ValueModelConfig } from "../workers/mod.ts";
 import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
 import type { StopConfig } from "./evaluation_set_config.ts";
 import type { Evaluated } from "./evaluation_sets.ts";
+import type { LengthLimits } from "./prepare_config.ts";
 import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
 /**
@@ -21,6 +22,7 @@ export type Blocks = {
   reference?: ReferenceConfig;
   value_model?: ValueModelConfig;
   reward?: RewardConfig[];
+  reward_shaping?: RewardShaping | null;
   data?: {
     train?: TrainingSource[];
     eval: SourceConfig[];
@@ -50,4 +52,6 @@ export type Blocks = {
   model?: Partial<ModelOrRecipe>;
   checkpoints?: CheckpointsConfig;
   stop?: StopConfig | null;
+  lengths?: LengthLimits;
+  tokenizer?: object | null;
 };

@@ -7,7 +7,10 @@ import { MIXTURE_RULES } from "./mixture.ts";
 import type { ValueModelConfig } from "../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
 import { METRIC_RULES } from "./metric_rules.ts";
+import { MODEL_RULES } from "./model_rules.ts";
+import { OPTIMIZER_RULES, optimizersOf } from "./optimizer_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
+import { PREPARE_RULES } from "./prepare_config.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
@@ -30,24 +33,20 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   ...MIXTURE_RULES,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
+  ...PREPARE_RULES,
   ...REWARD_RULES,
   ...MEMORY_RULES,
+  ...OPTIMIZER_RULES,
   ...METRIC_RULES,
+  ...MODEL_RULES,
 ];
 
 export function brokenRules(blocks: Blocks): Issue[] {
   return RULES.flatMap((rule) => rule(blocks));
 }
 
-function schedules({ trainer, value_model, warmup, online }: Blocks): Issue[] {
-  const optimizers = {
-    trainer: trainer?.optimizer,
-    value_model: value_model?.optimizer,
-    warmup: warmup?.optimizer,
-    online: online?.optimizer,
-  };
-  return Object.entries(optimizers).flatMap(([block, optimizer]) => {
-    if (optimizer === undefined) return [];
+function schedules(blocks: Blocks): Issue[] {
+  return optimizersOf(blocks).flatMap(([block, optimizer]) => {
     const { name, total_steps, warmup_steps } = optimizer.schedule;
     const path = [block, "optimizer", "schedule"];
     if (name !== "constant" && total_steps === null) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DigitsPreferences, DigitsTask, Optimizer } from "../data/mod.ts";
 import { setting, type SettingFacts } from "../data/mod.ts";
-import { RewardConfig } from "../rewards/mod.ts";
+import { RewardConfig, RewardShaping } from "../rewards/mod.ts";
 import { RolloutsConfig } from "../rollouts/mod.ts";
 import { OnlineAlgorithm, PreferenceAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
 import {
@@ -15,11 +15,14 @@ import {
   RecipeConfig,
   RecoveryConfig,
   ReferenceConfig,
+  SupervisedData,
   SupervisedEvaluation,
   TrainingData,
   TrainingEvaluation,
 } from "./blocks.ts";
 import { StopConfig } from "./evaluation_set_config.ts";
+import { PREPARE_FIELDS } from "./prepare_config.ts";
+import { TrackConfig, TRACKED } from "./track_config.ts";
 import { SamplerConfig, TrainerConfig, ValueModelConfig, WorkersConfig } from "../workers/mod.ts";
 
 /** Of a setting that no rule is about. */
@@ -47,6 +50,9 @@ const rowsPerRound = z.int().positive().describe("Rows to train on in each round
 );
 const reward = z.array(RewardConfig).describe(
   "What scores samples. Short form: `gsm8k` or `my.py:function`.",
+).register(setting, PLAIN);
+const rewardShaping = RewardShaping.nullable().default(null).describe(
+  "What happens to the sum of a sample's rewards in training; null: nothing.",
 ).register(setting, PLAIN);
 const trainer = TrainerConfig.prefault({}).describe(
   "The worker group that holds the weights and trains them.",
@@ -88,6 +94,9 @@ const everyFlow = {
   ),
   workers: WorkersConfig.prefault({}).describe("Worker processes: time limits and addresses."),
   recovery: RecoveryConfig.prefault({}).describe("What may change when something fails."),
+  track: TrackConfig.optional().describe(
+    "Trackers that receive the run's metrics. Short form: `tensorboard`.",
+  ).register(setting, TRACKED),
 };
 
 const EVALUATE = "Evaluation before, between and after the rounds; null: none.";
@@ -114,6 +123,7 @@ const /** @internal */ onlineConfigSchema = z.strictObject({
     PLAIN,
   ),
   reward: reward.min(1),
+  reward_shaping: rewardShaping,
   trainer,
   ...besidePolicy,
   sampler,
@@ -132,7 +142,7 @@ const /** @internal */ supervisedConfigSchema = z.strictObject({
   rounds,
   rows_per_round: rowsPerRound,
   model: ModelConfig.describe("The model to start from."),
-  data: TrainingData.describe("Rows with completions."),
+  data: SupervisedData.describe("Rows with completions."),
   algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe(
     "The loss. Short form: its name.",
   ).register(
@@ -213,6 +223,7 @@ const /** @internal */ quickstartConfigSchema = z.strictObject({
   )
     .register(setting, PLAIN),
   reward: reward.min(1).prefault([{ name: "exact_match" }]),
+  reward_shaping: rewardShaping,
   trainer: TrainerConfig.omit({ optimizer: true }).prefault({}).describe(
     "The worker group that trains.",
   )
@@ -277,6 +288,19 @@ export type PreferenceConfig = z.infer<typeof preferenceConfigSchema>;
 /** Schema of {@linkcode PreferenceConfig}. */
 export const PreferenceConfig: typeof preferenceConfigSchema = preferenceConfigSchema;
 
+const { name, seed } = everyFlow;
+
+const /** @internal */ prepareConfigSchema = z.strictObject({
+  flow: z.literal("prepare").describe("Prepare data; train nothing.").register(setting, WHICH),
+  name,
+  seed,
+  ...PREPARE_FIELDS,
+});
+/** Data preparation: files of rows to Parquet, with a card that counts every dropped row. */
+export type PrepareConfig = z.infer<typeof prepareConfigSchema>;
+/** Schema of {@linkcode PrepareConfig}. */
+export const PrepareConfig: typeof prepareConfigSchema = prepareConfigSchema;
+
 /** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
 export const /** @internal */ FLOWS = {
   online: OnlineConfig,
@@ -284,6 +308,7 @@ export const /** @internal */ FLOWS = {
   evaluate: EvaluateConfig,
   quickstart: QuickstartConfig,
   preference: PreferenceConfig,
+  prepare: PrepareConfig,
 };
 /** The name of a flow. */
 export type Flow = keyof typeof FLOWS;
@@ -294,6 +319,7 @@ const /** @internal */ configSchema = z.discriminatedUnion("flow", [
   EvaluateConfig,
   QuickstartConfig,
   PreferenceConfig,
+  PrepareConfig,
 ]);
 /** The configuration of any flow; `flow` tells which. */
 export type Config = z.infer<typeof configSchema>;

@@ -8,8 +8,8 @@ type Fields = Record<string, unknown>;
 
 /**
  * Expands the short forms: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward:
- * my.py:function`, `train: a.jsonl`. Leaves anything else to the schema. Expanding twice changes
- * nothing.
+ * my.py:function`, `train: a.jsonl`, `inputs: a.jsonl`, `track: wandb`. Leaves anything else to the
+ * schema. Expanding twice changes nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };
@@ -19,11 +19,22 @@ export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
     out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
   }
   if ("reward" in out) out.reward = rewardList(out.reward, { at: ["reward"], moved });
+  if ("track" in out) {
+    out.track = list(out.track, { at: ["track"], moved }).map((entry, i) =>
+      typeof entry === "string" ? named(entry, { at: ["track", i], moved }) : entry
+    );
+  }
   if (isFields(out.data)) {
     const data: Fields = out.data = { ...out.data };
     for (const part of ["train", "eval"]) {
       if (part in data) data[part] = sourceList(data[part], { at: ["data", part], moved });
     }
+  }
+  if ("inputs" in out) out.inputs = sourceList(out.inputs, { at: ["inputs"], moved });
+  if (isFields(out.decontaminate) && "sets" in out.decontaminate) {
+    const { decontaminate } = out;
+    const sets = sourceList(decontaminate.sets, { at: ["decontaminate", "sets"], moved });
+    out.decontaminate = { ...decontaminate, sets };
   }
   if (isFields(out.evaluate)) out.evaluate = evaluateBlock(out.evaluate, moved);
   return { value: out, moved };

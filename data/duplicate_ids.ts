@@ -1,89 +1,39 @@
-import { createHash } from "node:crypto";
-import { removeFile, ROW_CACHE_MODE, type RowCache } from "./row_cache.ts";
-import { writeAllSync } from "./write_all.ts";
+import { HashPairs, type PairLimits } from "./hash_pairs.ts";
+import type { RowCache } from "./row_cache.ts";
 
-const BUFFERED_IDS = 1 << 17;
-const PARTITIONS = 64;
-const HASH_BYTES = 6;
-const NUMBERS_PER_ID = 2;
 const PLACES_READ = 512;
 
 type Options = {
   cache: RowCache;
   /** The ids of rows at these places. */
   idsAt: (places: number[]) => Promise<string[]>;
-  /** Ids in memory before they go to disk. */
-  buffered?: number;
+  limits?: PairLimits;
 };
 
 /** A row whose id a row at an earlier place already has. */
 export type DuplicateId = { id: string; first: number; again: number };
 
 /**
- * Finds rows that share an id, exactly, in constant memory. An id is held as 48 bits of its sha256;
- * once there are many, they are divided among files by their hashes, and each file is looked
- * through alone. Ids whose hashes are equal are read again and compared: two ids with one hash are
- * no duplicates.
+ * Finds rows that share an id, exactly, in constant memory: only hashes of ids are kept. Ids whose
+ * hashes are equal are read again and compared: two ids with one hash are no duplicates.
  */
 export class DuplicateIds {
   readonly #options: Options;
-  readonly #buffer: Float64Array;
-  readonly #files: (Deno.FsFile | undefined)[] = [];
-  readonly #paths: string[] = [];
-  #held = 0;
+  readonly #pairs: HashPairs;
 
   constructor(options: Options) {
     this.#options = options;
-    this.#buffer = new Float64Array(NUMBERS_PER_ID * (options.buffered ?? BUFFERED_IDS));
+    this.#pairs = new HashPairs(options.cache, { limits: options.limits });
   }
 
   /** Remembers the id of the row at `place`. Places rise. */
   add(id: string, place: number): void {
-    if (this.#held === this.#buffer.length) this.#spill();
-    const hash = createHash("sha256").update(id).digest().readUIntBE(0, HASH_BYTES);
-    this.#buffer[this.#held++] = hash;
-    this.#buffer[this.#held++] = place;
+    this.#pairs.add(hashOf(id), place);
   }
 
   /** Every row whose id an earlier row has, with the first row of that id; in no order. */
   async *found(): AsyncGenerator<DuplicateId> {
-    if (this.#paths.length === 0) {
-      return yield* this.#among(this.#buffer.subarray(0, this.#held));
-    }
-    this.#spill();
-    for (const path of Object.values(this.#paths)) {
-      const bytes = await Deno.readFile(path);
-      yield* this.#among(new Float64Array(bytes.buffer));
-    }
-  }
-
-  /** Removes what is on disk. */
-  close(): void {
-    for (const file of this.#files) file?.close();
-    for (const path of Object.values(this.#paths)) removeFile(path);
-    this.#files.length = 0;
-    this.#paths.length = 0;
-  }
-
-  #spill(): void {
-    const parts = Array.from({ length: PARTITIONS }, (): number[] => []);
-    for (let at = 0; at < this.#held; at += NUMBERS_PER_ID) {
-      const hash = this.#buffer[at]!;
-      parts[hash % PARTITIONS]!.push(hash, this.#buffer[at + 1]!);
-    }
-    parts.forEach((part, number) => {
-      const bytes = new Uint8Array(Float64Array.from(part).buffer);
-      const file = this.#files[number] ??= Deno.openSync(
-        this.#paths[number] = this.#options.cache.newPath(),
-        { write: true, createNew: true, mode: ROW_CACHE_MODE },
-      );
-      writeAllSync(file, bytes);
-    });
-    this.#held = 0;
-  }
-
-  async *#among(held: Float64Array): AsyncGenerator<DuplicateId> {
-    for (const places of placesOfEqualHashes(held)) {
+    for (const places of this.#pairs.placesOfEqualHashes()) {
       const firsts = new Map<string, number>();
       for (let from = 0; from < places.length; from += PLACES_READ) {
         const some = places.slice(from, from + PLACES_READ);
@@ -96,18 +46,26 @@ export class DuplicateIds {
       }
     }
   }
+
+  /** Removes what is on disk. */
+  close(): void {
+    this.#pairs.close();
+  }
 }
 
-/** Of (hash, place) pairs in order of place: the places of each hash that occurs twice. */
-function placesOfEqualHashes(held: Float64Array): Iterable<number[]> {
-  const hashes = held.filter((_, i) => i % NUMBERS_PER_ID === 0).sort();
-  const groups = new Map<number, number[]>();
-  for (let i = 1; i < hashes.length; i++) {
-    if (hashes[i] === hashes[i - 1]) groups.set(hashes[i]!, []);
+/**
+ * 53 bits of a text. Quick and without garbage, which a sha256 of each id is not: its memory piles
+ * up with the rows. A file with many ids of one hash is only slow to read. Source: cyrb53,
+ * https://github.com/bryc/code/blob/master/jshash/experimental/cyrb53.js (public domain).
+ */
+export function hashOf(text: string): number {
+  let [a, b] = [0xdeadbeef, 0x41c6ce57];
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    a = Math.imul(a ^ unit, 2654435761);
+    b = Math.imul(b ^ unit, 1597334677);
   }
-  if (groups.size === 0) return [];
-  for (let at = 0; at < held.length; at += NUMBERS_PER_ID) {
-    groups.get(held[at]!)?.push(held[at + 1]!);
-  }
-  return groups.values();
+  a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+  b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+  return 2 ** 32 * (b & 0x1fffff) + (a >>> 0);
 }

@@ -1,7 +1,7 @@
-import { linesOf, parseLine } from "./json_lines.ts";
+import { fileRows } from "./file_rows.ts";
 import type { Columns } from "./row_fields.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
-import { bytesOf, sourceFiles } from "./source_files.ts";
+import { sourceFiles } from "./source_files.ts";
 
 /**
  * The columns of a source's first row, read without opening the rest of it; null: it has no row.
@@ -9,15 +9,9 @@ import { bytesOf, sourceFiles } from "./source_files.ts";
  */
 export async function firstColumns(input: SourceInput): Promise<Columns | null> {
   for (const file of await sourceFiles(SourceConfig.parse(input))) {
-    const { path, format } = file;
-    const bytes = () => bytesOf(file);
-    if (format.rows !== undefined) {
-      for await (const columns of format.rows({ path, named: path, bytes })) return columns;
-      continue;
-    }
-    for await (const { line, bytes: text } of linesOf(bytes(), path)) {
-      const columns = parseLine(text, { file: path, line });
-      if (columns !== null) return columns;
+    for await (const row of fileRows(file)) {
+      if ("problem" in row) throw row.problem;
+      return row.columns;
     }
   }
   return null;

@@ -75,6 +75,8 @@ class IndexPass {
   }
 
   async run(): Promise<IndexFooter> {
+    // Absent in digests from before rows could be read in two ways.
+    if (this.#options.needs === "every_turn") this.#digest.update("every_turn\0");
     let read = 0; // Rows of the current source, which its limit counts.
     for (const [i, file] of this.#files.entries()) {
       const begins = file.number !== this.#files[i - 1]?.number;

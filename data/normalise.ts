@@ -2,6 +2,7 @@ import { contentId } from "./content_id.ts";
 import { readPreference } from "./preference.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import {
+  asCompletion,
   type Columns,
   fieldsOf,
   kind,
@@ -22,18 +23,23 @@ const FINAL_MARK = "####";
 /**
  * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
  * else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
- * a last assistant turn is the completion. If `#### N` ends an answer (GSM8K), N is the reference
- * and the whole text the completion. verl's `reward_model.ground_truth` is also an answer.
+ * a last assistant turn is the completion, or all assistant turns under `every_turn`. If `#### N`
+ * ends an answer (GSM8K), N is the reference and the whole text the completion. verl's
+ * `reward_model.ground_truth` is also an answer.
  * @throws {RowProblem} If the row has no such shape.
  */
 export function normalise(
   columns: Columns,
   source: Omit<SourceConfig, "path">,
-  { preference = false, found }: { preference?: boolean; found?: FoundShape } = {},
+  { preference = false, every_turn = false, found }: {
+    preference?: boolean;
+    every_turn?: boolean;
+    found?: FoundShape;
+  } = {},
 ): Row {
   const shape = preference
     ? readPreference(columns, source.fields)
-    : ofRow(columns, source.fields, found);
+    : ofRow(columns, source.fields, { every_turn, found });
   const id = rowId(columns, source.fields.id);
   return {
     row_id: source.name === undefined ? id : `${source.name}/${id}`,
@@ -44,22 +50,39 @@ export function normalise(
 }
 
 /** `found`: the row's shape, if it is known. Of a preference, only the prompt is read here. */
-function ofRow(columns: Columns, fields: SourceConfig["fields"], found?: FoundShape): Shape {
+function ofRow(
+  columns: Columns,
+  fields: SourceConfig["fields"],
+  { every_turn, found }: { every_turn: boolean; found?: FoundShape },
+): Shape {
   const known = found?.preference || fields.chosen !== undefined ? undefined : found;
   const { keys } = known ?? shapeOf(columns, fields, { preference: false });
   return keys.messages === undefined
     ? ofPrompt(columns, { keys, fields })
-    : ofMessages(columns.messages);
+    : ofMessages(columns.messages, every_turn);
 }
 
-function ofMessages(value: unknown): Shape {
+/**
+ * The completion is the last assistant turn, or `everyTurn` from the first to the last one: then
+ * what follows is left out.
+ */
+function ofMessages(value: unknown, everyTurn: boolean): Shape {
   const messages = readChat("messages", value);
-  const last = messages.at(-1)!;
-  if (last.role !== "assistant") return { prompt: messages };
-  if (messages.length === 1) {
-    throw new RowProblem("messages", "the only message is the assistant's: there is no prompt");
+  const isAnswer = ({ role }: Message) => role === "assistant";
+  const last = everyTurn ? messages.findLastIndex(isAnswer) : messages.length - 1;
+  if (last < 0 || !isAnswer(messages[last]!)) return { prompt: messages };
+  if (last === 0) {
+    throw new RowProblem(
+      "messages",
+      messages.length === 1
+        ? "the only message is the assistant's: there is no prompt"
+        : "the assistant answers no message: there is no prompt",
+    );
   }
-  return { prompt: messages.slice(0, -1), completion: last.content };
+  // What the assistant says first answers nothing: it is part of the prompt.
+  const first = everyTurn ? messages.findIndex((message, i) => i > 0 && isAnswer(message)) : last;
+  const completion = asCompletion(messages.slice(first, last + 1));
+  return { prompt: messages.slice(0, first), completion };
 }
 
 type Named = { keys: ShapeKeys; fields: SourceConfig["fields"] };
@@ -111,7 +134,7 @@ function finalAnswer(text: string): string | undefined {
 function readAnswer(field: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "number" || typeof value === "boolean") return textOf(value);
   throw new RowProblem(field, `expected text or a number, got ${kind(value)}`);
 }
 
@@ -124,10 +147,17 @@ function rowId(columns: Columns, field: string | undefined): string {
   if (!isId(value)) {
     throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
   }
-  return String(value);
+  return textOf(value);
 }
 
-function isId(value: unknown): boolean {
+/**
+ * As `String`, which V8 remembers for numbers: of millions, its memory would grow by those texts.
+ */
+function textOf(value: string | number | boolean): string {
+  return Number.isSafeInteger(value) ? BigInt(value).toString() : String(value);
+}
+
+function isId(value: unknown): value is string | number {
   return typeof value === "number" || (typeof value === "string" && value !== "");
 }
 

@@ -46,6 +46,8 @@ export const Numerics = z.strictObject({
     optimizer: false,
     parameters: false,
   }),
+  attn_implementation: leftOut(z.string().nullable(), null),
+  trust_remote_code: leftOut(z.boolean(), false),
 });
 export type Numerics = z.infer<typeof Numerics>;
 
@@ -80,6 +82,15 @@ export const Schedule = z.strictObject({
 });
 
 const /** @internal */ optimizerSchema = z.strictObject({
+  // Optional, not with a default: records from before it stay as they are.
+  name: z.enum(["adamw", "muon", "adafactor"]).optional().describe(
+    "adamw; muon for the hidden matrices, with AdamW for the rest; or adafactor. Absent: adamw.",
+  ).register(setting, {
+    numerics: false,
+    fork: { fixed: "round_1", why: "optimizers cannot share their state" },
+    resume: "refused",
+    since: "0.1.0",
+  }),
   lr: z.number().positive().default(1e-6).describe("The learning rate."),
   betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe(
     "AdamW's decay of its two moments.",
@@ -102,7 +113,7 @@ const /** @internal */ optimizerSchema = z.strictObject({
   ),
   schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
 }).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
-/** AdamW, with its schedule and its clip. */
+/** The optimizer, with its schedule and its clip. */
 export type Optimizer = z.infer<typeof optimizerSchema>;
 /** Schema of {@linkcode Optimizer}. */
 export const Optimizer: typeof optimizerSchema = optimizerSchema;

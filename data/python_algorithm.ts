@@ -27,14 +27,15 @@ export type PythonLoss = z.infer<typeof PythonLoss>;
 const RecordedLoss = z.union([Expression, PythonLoss]);
 type RecordedLoss = z.infer<typeof RecordedLoss>;
 
+const CREDIT_NEEDS = ["parts", "old_logp", "ref_logp", "values", "bootstrap", "coef"] as const;
+
 const /** @internal */ algorithmDescriptionSchema = z.strictObject({
   settings: PythonSettings.describe("All of them, including defaults."),
   inputs: z.array(z.string()).describe("What the loss reads."),
   metrics: z.array(z.string()),
-  needs: z.array(z.enum(["old_logp", "ref_logp", "values", "bootstrap", "coef"])).nullable()
-    .describe(
-      "What credit reads besides rewards; null: no credit.",
-    ),
+  needs: z.array(z.enum(CREDIT_NEEDS)).nullable().describe(
+    "What credit reads besides the samples' rewards; null: no credit.",
+  ),
   value_inputs: z.array(z.string()).nullable().describe(
     "What the value model's loss reads; null: none.",
   ),

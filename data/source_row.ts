@@ -5,8 +5,11 @@ import { type Columns, kind, RowProblem } from "./row_fields.ts";
 import type { FoundShape } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
 
-/** What every row must have besides a prompt. */
-export type RowNeeds = "completion" | "answer" | "preference";
+/**
+ * What every row must have besides a prompt. `every_turn`: a completion, which of `messages` has
+ * every assistant turn and not the last alone.
+ */
+export type RowNeeds = "completion" | "every_turn" | "answer" | "preference";
 
 /** The row of a source's columns. @throws {DataError} If it lacks something. */
 export function readRow(
@@ -19,15 +22,22 @@ export function readRow(
   },
 ): Row {
   try {
-    const row = normalise(columns, source, { preference: needs === "preference", found });
-    if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
-    const field = source.fields[needs] ?? needs;
-    const fix = needs === "completion"
+    const every_turn = needs === "every_turn";
+    const row = normalise(columns, source, {
+      preference: needs === "preference",
+      every_turn,
+      found,
+    });
+    if (needs === undefined || needs === "preference") return row;
+    const needed = needs === "every_turn" ? "completion" : needs;
+    if (row[needed] !== undefined) return row;
+    const field = source.fields[needed] ?? needed;
+    const fix = needed === "completion"
       ? "add it, or `messages` that end with the assistant's"
       : "add it";
     throw new RowProblem(
       field,
-      `expected ${needs === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
+      `expected ${needed === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
     );
   } catch (error) {
     if (!(error instanceof RowProblem)) throw error;

@@ -6,7 +6,8 @@ import { writeAll } from "./write_all.ts";
 
 /** Raise it when the same file unpacks to different lines. */
 const VERSION = 1;
-const BUFFERED_CHARACTERS = 1024 * 1024;
+const BUFFER_BYTES = 256 * 1024;
+const UTF8 = new TextEncoder();
 
 /** What a file was unpacked to. */
 type Unpacked = { path: string; sha256: string; bytes: number };
@@ -56,16 +57,25 @@ export async function unpack(
 async function* chunksOf(file: SourceFile): AsyncGenerator<Uint8Array> {
   const { rows } = file.format;
   if (rows === undefined) return yield* bytesOf(file);
-  const encoder = new TextEncoder();
   const packed = { path: file.path, named: file.path, bytes: () => bytesOf(file) };
-  let text = "";
+  // Through one buffer: texts that wait to be written would be garbage that piles up.
+  const buffer = new Uint8Array(BUFFER_BYTES);
+  let used = 0;
   for await (const row of rows(packed)) {
-    text += `${JSON.stringify(row)}\n`;
-    if (text.length < BUFFERED_CHARACTERS) continue;
-    yield encoder.encode(text);
-    text = "";
+    const line = `${JSON.stringify(row)}\n`;
+    let { read, written } = UTF8.encodeInto(line, buffer.subarray(used));
+    if (read < line.length) {
+      yield buffer.subarray(0, used);
+      used = 0;
+      ({ read, written } = UTF8.encodeInto(line, buffer));
+      if (read < line.length) {
+        yield UTF8.encode(line);
+        continue;
+      }
+    }
+    used += written;
   }
-  yield encoder.encode(text);
+  yield buffer.subarray(0, used);
 }
 
 async function write(

@@ -39,6 +39,7 @@ export class Frame implements Stoppable {
   /** Those among them that do work. */
   #open_work = 0;
   #closed: Error | undefined;
+  #has_ended = false;
 
   constructor(
     readonly execution: Execution,
@@ -68,10 +69,8 @@ export class Frame implements Stoppable {
   end(): void {
     this.task.parent?.release(this);
     this.execution.removeFrame(this);
-    this.#closed ??= new InfrastructureError(
-      `Cannot act for '${this.key}' because attempt ${this.attempt} has ended`,
-    );
-    for (const child of this.#children) child.stop(this.#closed);
+    this.#has_ended = true;
+    for (const child of this.#children) child.stop(this.closed!);
     // While calls were open this frame did not count.
     if (this.#open_calls === 0) this.execution.leave();
     this.#open_calls = Infinity;
@@ -95,12 +94,19 @@ export class Frame implements Stoppable {
 
   /** Why the executor ignores what this body does from now on. */
   get closed(): Error | undefined {
+    // Made when it is needed: most bodies end with nothing left to refuse.
+    if (this.#has_ended) {
+      this.#closed ??= new InfrastructureError(
+        `Cannot act for '${this.key}' because attempt ${this.attempt} has ended`,
+      );
+    }
     return this.#closed;
   }
 
   /** Refuses an action of a body that has been stopped or has ended. */
   check(): void {
-    if (this.#closed) throw this.#closed;
+    const { closed } = this;
+    if (closed) throw closed;
   }
 
   /**

@@ -73,6 +73,7 @@ export {
   policyLoss,
   PREFERENCE_ALGORITHMS,
   type Refill,
+  type RewardPart,
   rewardToGo,
   roundMean,
   sequenceReward,

@@ -30,6 +30,7 @@ export {
   type FailureReport,
   type GroupSpec,
   type GroupState,
+  type HostGpus,
   type HostOptions,
   type Launcher,
   type LivingAgent,

@@ -45,6 +45,7 @@ export async function checkAlgorithm(
   const use = {
     learns_from,
     value_model: algorithm.value_model,
+    parts: algorithm.parts,
     samples_per_prompt: sizes.samples_per_prompt ?? null,
   };
   const fault = misuse(described, use);

@@ -73,6 +73,7 @@ export function refilledRollouts(
     published: g.stage(publishPolicy, { policy }),
     sampling: samplingOf(sampler),
     rewards: config.reward,
+    ...(config.reward_shaping && { shaping: config.reward_shaping }),
     ...(mixture && drawn && { mixing: { mixture, drawn, ...(recent && { recent }) } }),
   });
   return {

@@ -8,7 +8,7 @@ import {
 } from "../configs/mod.ts";
 import type { Policy, Slab, SourceConfig } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
-import { rewardCalled, rightness } from "../rewards/mod.ts";
+import { rewardCalled, type RewardConfig, rightness, sourcesOf } from "../rewards/mod.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { greedyOf, samplingOf } from "./sampling.ts";
 import { drawEvaluation } from "./stages/draw_prompts.ts";
@@ -81,7 +81,7 @@ export function evaluationsOf(
 ): Ref<Evaluation>[] {
   const { evaluate, reward, sampler, seed } = settingsOf(plan, set);
   const { failed_fraction_max, right_at, majority } = evaluate!;
-  const right = rightness(reward, right_at);
+  const right = rightness(appliedTo(set, reward), right_at);
   const decides = majority ? rewardCalled(reward, right.by) : undefined;
   return evaluationPasses(evaluate!, set).map((pass) => {
     const { samples_per_prompt } = pass;
@@ -102,6 +102,15 @@ export function evaluationsOf(
       ...(moment.series && { metrics_under: pass.metrics }),
     });
   });
+}
+
+/** The rewards that apply to some row of a set: one of them decides what is right there. */
+function appliedTo({ sources }: EvaluationSet, rewards: RewardConfig[]): RewardConfig[] {
+  const applied = rewards.filter((reward) => {
+    const own = sourcesOf(reward);
+    return own === undefined || sources.some(({ name = "" }) => own.includes(name));
+  });
+  return applied.length === 0 ? rewards : applied;
 }
 
 /** What holds for a set: what it says itself, or else the evaluation. */

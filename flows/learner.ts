@@ -2,7 +2,7 @@
  * What the rounds of an algorithm learn besides the policy, and how one round passes it to the
  * next.
  */
-import { firstCoef, hasValueModel, inPython, needsOf, refillOf } from "../algs/mod.ts";
+import { firstCoef, hasValueModel, inPython, needsOf, readsParts, refillOf } from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
@@ -21,6 +21,7 @@ export type LearnerConfig =
     OnlineConfig,
     "algorithm" | "trainer" | "value_model" | "reference" | "rollouts" | "sampler"
   >
+  & Partial<Pick<OnlineConfig, "reward">>
   & {
     /** If it is already open. */
     opened?: Opened;
@@ -86,9 +87,14 @@ export type LearnFrom = Learner & {
   reference: Ref<Policy>;
   /** Rewards of all drawn groups, if `scored` has only some of them. */
   metrics?: Ref<Record<string, number>>;
+  /** What is shown of the round's rewards if not what `scored` has: they were normalised. */
+  shown?: Ref<Record<string, number>>;
 };
 
-/** Assigns credit to a round's scored groups and trains every model on them. */
+/**
+ * Assigns credit to a round's scored groups and trains every model on them.
+ * @throws {RangeError} If the algorithm reads each reward, and a custom graph does not pass them.
+ */
 export function learned(
   g: GraphBuilder,
   config: LearnerConfig,
@@ -97,11 +103,18 @@ export function learned(
   const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
   const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } =
     config.trainer;
-  const { scored, policy, critic, coef, metrics } = from;
+  const { scored, policy, critic, coef, metrics, shown } = from;
   const opened = openedOf(g, config, "rewards");
   const tokens = scoredTokens(g, { ...config, opened }, from);
   const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
   const { warmup_rounds: rounds } = config.value_model;
+  const rewards = readsParts(algorithm) ? config.reward : null; // null: only their sum is read
+  if (rewards === undefined) {
+    throw new RangeError(
+      `Cannot train with '${algorithm.name}' because it reads each reward by itself, and the ` +
+        "configuration has no `reward`. Fix: pass the whole configuration to `learned`",
+    );
+  }
   const credit = g.stage(assignCredit, {
     scored,
     tokens,
@@ -110,8 +123,10 @@ export function learned(
     updates_per_batch,
     failed_fraction_max,
     ...(epochs > 1 && { epochs_per_batch: epochs }),
+    ...(rewards && { rewards }),
     // Leftover groups are from an older version.
     ...(metrics && { metrics, policy_number: policy.field("number") }),
+    ...(shown && { metrics: shown }),
     ...(values && { values }),
     ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
     ...(coef && { coef }),

@@ -31,17 +31,27 @@ export {
   type PreferenceRounds,
   preferenceRounds,
 } from "./preference.ts";
+export { refuseOthersOutput } from "./output_directory.ts";
+export { cardPage, droppedTable, PreparedCard } from "./prepared_card.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
 export { assignCredit, RoundCredit } from "./stages/assign_credit.ts";
 export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";
 export { createModel } from "./stages/create_model.ts";
+export { dropDuplicates, type UniqueRows } from "./stages/drop_duplicates.ts";
 export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";
 export { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
 export { drawEvaluationRows, drawSupervised } from "./stages/draw_rows.ts";
 export { evaluateLoss, LossEvaluation } from "./stages/evaluate_loss.ts";
 export { evaluatePairs, PairEvaluation } from "./stages/evaluate_pairs.ts";
 export { exportCritic, exportPolicy } from "./stages/export_policy.ts";
+export { type FilteredPart, filterPart } from "./stages/filter_part.ts";
+export { type EvaluationIndex, indexEvaluationSets } from "./stages/index_evaluation_sets.ts";
+export { listInputs } from "./stages/list_inputs.ts";
+export { type MeasuredPart, measurePart } from "./stages/measure_part.ts";
+export { ReadInput, readInput } from "./stages/read_input.ts";
+export { PreparedData, writeCard } from "./stages/write_card.ts";
+export { writeSplit, type WrittenSplit } from "./stages/write_split.ts";
 export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
 export { sourceOf } from "./stages/open_algorithm.ts";
 export { type RowsConfig } from "./open_rows.ts";
@@ -62,4 +72,5 @@ export * from "./table.ts";
 export type { BoundedRows } from "./stages/bound_rows.ts";
 export { OWN_NAMES } from "./own_files.ts";
 export { creditRound, RoundTokens } from "./stages/credit_round.ts";
+export { rewardParts } from "./stages/reward_parts.ts";
 export { unlessMissing } from "./unless_missing.ts";

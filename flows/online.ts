@@ -23,6 +23,7 @@ import {
   mixtureCarried,
   refuseWeights,
 } from "./mixture.ts";
+import { normalisedRound, refuseNormalising, runningCarried } from "./normalising.ts";
 import { openedOf } from "./open_algorithm.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
 import { openRows } from "./open_rows.ts";
@@ -57,6 +58,7 @@ export function scoredRollouts(
   return g.map(scoreGroup, groups, {
     rewards: config.reward,
     on_failed_sample: rollouts.on_failed_sample,
+    ...(config.reward_shaping && { shaping: config.reward_shaping }),
   });
 }
 
@@ -69,6 +71,7 @@ export function trainedOn(
   config: OnlineRounds,
   from: Omit<LearnFrom, "critic" | "coef">,
 ): Ref<Policy> {
+  refuseNormalising(config, from);
   return learned(g, config, from).policy;
 }
 
@@ -100,9 +103,11 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
   const fixed = fixedReference(g, config, start);
   const learner = startLearner(g, config, start);
   const mixing = mixtureCarried(g, config);
+  const normalising = runningCarried(g, config);
   const carry = {
     ...learner,
     ...mixing,
+    ...normalising,
     ...drawsCarried(g, config),
     ...progressCarried(g, config),
   };
@@ -116,7 +121,10 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     const sampled = refill
       ? refilledRollouts(r, config, { ...from, mix, refill, draws: r.carried("draws") })
       : mixedRollouts(r, config, { ...from, mix, before: mix.recent && r.carried("recent") });
-    const { draws, mix: passed, ...groups } = sampled;
+    const { draws, mix: passed, ...drawn } = sampled;
+    const normal = normalising.running &&
+      normalisedRound(r, config, { ...drawn, running: r.carried("running") });
+    const groups = { ...drawn, ...normal?.groups };
     const before: Learner = {
       policy: r.carried("policy"),
       ...(learner.critic && { critic: r.carried("critic") }),
@@ -130,7 +138,8 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     const { last, returned } = judgedRound(r, config, judging);
     const learnt = { ...now, policy, ...(reference && { reference }) };
     const saved = savedLearner(r, config, { ...learnt, round, last });
-    return { ...saved, ...passed, ...(draws && { draws }), ...returned };
+    const running = normal && { running: normal.running };
+    return { ...saved, ...passed, ...running, ...(draws && { draws }), ...returned };
   });
 }
 

@@ -24,6 +24,7 @@ export type OnlineRounds =
     | "rollouts"
     | "checkpoints"
   >
+  & Partial<Pick<OnlineConfig, "reward_shaping">>
   & RowsConfig
   & Stopping
   & {

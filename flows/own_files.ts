@@ -28,6 +28,7 @@ export const OWN_NAMES = {
   hub: /hub\.json(?:\.[0-9a-f]{16})?/,
   logs: /attempt_\d+/,
   verifying: /verify-[0-9a-f]{8}/,
+  rescoring: /rescore-[0-9a-f]{8}/,
 } as const;
 
 /**

@@ -3,11 +3,12 @@ import type { Graph, GraphDefinition } from "../engine/mod.ts";
 import { evaluate } from "./evaluate.ts";
 import { online } from "./online.ts";
 import { preference } from "./preference.ts";
+import { prepare } from "./prepare.ts";
 import { quickstart } from "./quickstart.ts";
 import { supervised } from "./supervised.ts";
 
 /** The shipped stage graphs, by the `flow:` of a configuration. */
-export const FLOW_GRAPHS = { online, supervised, evaluate, quickstart, preference };
+export const FLOW_GRAPHS = { online, supervised, evaluate, quickstart, preference, prepare };
 
 /** The graph definition of a flow. */
 export function flowDefinition(flow: Flow): GraphDefinition<Config, Config> {

@@ -1,5 +1,5 @@
 /** What a completion answers, as the reward that grades it reads it: what a majority votes on. */
-import type { RewardConfig } from "./config.ts";
+import { isImported, type RewardConfig } from "./config.ts";
 import { REWARDS } from "./table.ts";
 
 /** Reads the answer of a completion; null: it gives none. */
@@ -7,7 +7,7 @@ type AnswerReader = (completion: string) => string | null;
 
 /** How a reward reads answers; null: it does not say, as no grader in a process does. */
 export function answerReader(reward: RewardConfig): AnswerReader | null {
-  if (reward.name === "python" || reward.name === "reward_model" || reward.name === "math") {
+  if (isImported(reward) || reward.name === "reward_model") {
     return null;
   }
   const { name, weight: _, label: __, when: ___, ...own } = reward;

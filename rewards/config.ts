@@ -1,25 +1,15 @@
 import { z } from "zod";
 import { RewardStyle } from "../data/mod.ts";
+import { CODE_SOURCE, codeCallTimeout, CodeConfig, codeSettings, lacksCases } from "./code.ts";
 import type { RewardInput, RewardRow, Score } from "./define.ts";
+import { entrySettings, ownSettings, sourcesOf } from "./entry_settings.ts";
+import { keptBy } from "./kept_by.ts";
 import { hasOneForm } from "./format.ts";
 import { hasOneScale } from "./judge.ts";
 import { MATH_SOURCE, MathConfig } from "./math.ts";
 import { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
 import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
 import { REWARDS } from "./table.ts";
-
-const common = {
-  weight: z.number().default(1).describe(
-    "The reward of a sample is the sum of weight x score over the list.",
-  ),
-  label: z.string().regex(/^[a-z0-9_]+$/, "must be lower case letters, digits and _").optional()
-    .describe(
-      "The name in metrics (`reward/LABEL/mean`); by default the reward's own.",
-    ),
-  when: z.string().optional().describe(
-    "Paid only to samples for which the named reward is above 0; absent: to every sample.",
-  ),
-};
 
 const { characters_in_place, exact_match, format, gsm8k, judge, length, multiple_choice, remote } =
   REWARDS;
@@ -29,31 +19,31 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     name: z.literal("characters_in_place").describe(
       "The share of characters in the same place as in the answer.",
     ),
-    ...common,
+    ...entrySettings,
     ...characters_in_place.config.shape,
   }),
   z.strictObject({
     name: z.literal("exact_match").describe("1 if the completion equals the row's answer, else 0."),
-    ...common,
+    ...entrySettings,
     ...exact_match.config.shape,
   }),
   z.strictObject({
     name: z.literal("format").describe(
       "1 if the completion has the required tags or matches the pattern, else 0.",
     ),
-    ...common,
+    ...entrySettings,
     ...format.config.shape,
   }).refine(hasOneForm, "needs either `tags` or `pattern`"),
   z.strictObject({
     name: z.literal("gsm8k").describe(
       "1 if the number after the last #### is the row's answer, else 0.",
     ),
-    ...common,
+    ...entrySettings,
     ...gsm8k.config.shape,
   }),
   z.strictObject({
     name: z.literal("judge").describe("The score that a language model gives."),
-    ...common,
+    ...entrySettings,
     ...judge.config.shape,
   }).refine(
     hasOneScale,
@@ -61,24 +51,25 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   ),
   z.strictObject({
     name: z.literal("length").describe("The completion's length, from 0 to 1."),
-    ...common,
+    ...entrySettings,
     ...length.config.shape,
   }),
   z.strictObject({
     name: z.literal("multiple_choice").describe(
       "1 if the option that the completion chooses is the row's answer, else 0.",
     ),
-    ...common,
+    ...entrySettings,
     ...multiple_choice.config.shape,
   }),
   z.strictObject({
     name: z.literal("remote").describe("The score that an HTTP server returns."),
-    ...common,
+    ...entrySettings,
     ...remote.config.shape,
   }),
-  MathConfig.extend(common),
-  PythonRewardConfig.extend(common),
-  RewardModelConfig.extend(common),
+  CodeConfig.extend(entrySettings),
+  MathConfig.extend(entrySettings),
+  PythonRewardConfig.extend(entrySettings),
+  RewardModelConfig.extend(entrySettings),
 ]);
 /** One entry of `reward:`; the reward's settings are next to its name and weight. */
 export type RewardConfig = z.infer<typeof rewardConfigSchema>;
@@ -91,6 +82,10 @@ export type ScoringFunction = {
   readonly weight: number;
   /** Paid only to samples for which the named reward is above 0; absent: to every sample. */
   readonly when?: string;
+  /** The sources to whose rows it applies; absent: to all rows. */
+  readonly sources?: readonly string[];
+  /** The limits of its score in the sum; absent: none. */
+  readonly clip?: readonly [number, number];
   readonly runs_on: "engine" | "process";
   /** For `process`: `path.py:function`, else null. */
   readonly source: string | null;
@@ -98,9 +93,16 @@ export type ScoringFunction = {
   readonly process?: RewardProcess;
   /** With `source`: how it is called; absent: as its signature says. */
   readonly style?: RewardStyle;
+  /** With `source`: it makes the function, from these settings. */
+  readonly settings?: Record<string, unknown>;
   /** For `process` in place of a function: the reward model to ask. */
   readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
+  /**
+   * Its results are kept, by this hash of what it computes; null: the reward worker says it.
+   * Absent: they are not.
+   */
+  readonly kept?: { code: string | null };
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
   ): Promise<Score>;
@@ -130,20 +132,18 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
         }, not '${config.when}'`,
       );
     }
-    if (config.name === "python" || config.name === "math") {
+    if (isImported(config)) {
       return inProcess(config, functionOf(config));
     }
-    if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
-    const { name, weight, label: _, when, ...own } = config;
+    if (config.name === "reward_model") return inProcess(config, { model: ownSettings(config) });
+    const own = ownSettings(config);
     // The union pairs each name with its own settings; TypeScript cannot follow that through the
     // table.
-    const reward = REWARDS[name] as unknown as {
+    const reward = REWARDS[config.name] as unknown as {
       score(input: RewardInput, config: unknown): Score | Promise<Score>;
     };
     return {
-      name: labelOf(config),
-      weight,
-      ...(when !== undefined && { when }),
+      ...combined(config),
       runs_on: "engine",
       source: null,
       timeout_ms: ENGINE_TIMEOUT_MS,
@@ -159,13 +159,30 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
 /** A function that the reward worker imports, and what its processes may use. */
 type ImportedFunction =
   & Required<Pick<ScoringFunction, "timeout_ms" | "process">>
-  & { source: string; style?: RewardStyle };
+  & { source: string; style?: RewardStyle; settings?: Record<string, unknown> };
+/** @internal */
+type ImportedReward = Extract<RewardConfig, { name: "python" | "math" | "code" }>;
+
+/** Whether the reward worker imports a function for this entry. */
+export function isImported(config: RewardConfig): config is ImportedReward {
+  return config.name === "python" || config.name === "math" || config.name === "code";
+}
+
+/** The grader limits its programs itself. */
+const CODE_PROCESS = { memory_gib: null, cpu_s: null, file_mib: null, processes_max: 1024 };
 
 /** The function in Python behind an entry: the user's, or a grader that ships. */
-export function functionOf(
-  config: Extract<RewardConfig, { name: "python" | "math" }>,
-): ImportedFunction {
+export function functionOf(config: ImportedReward): ImportedFunction {
   const { timeout_ms } = config;
+  if (config.name === "code") {
+    return {
+      source: CODE_SOURCE,
+      timeout_ms: codeCallTimeout(config),
+      process: processOf(CODE_PROCESS),
+      style: "holdfast",
+      settings: codeSettings(config),
+    };
+  }
   if (config.name === "math") {
     return { source: MATH_SOURCE, timeout_ms, process: processOf({}), style: "holdfast" };
   }
@@ -199,8 +216,9 @@ export function rowCheck(
     return ({ answer }) =>
       answer === undefined ? "Cannot score with math because the row has no answer" : null;
   }
-  const { name, weight: _, label: __, when: ___, ...own } = config;
-  const reward = REWARDS[name] as { check?(row: RewardRow, config: unknown): void };
+  if (config.name === "code") return (row) => lacksCases(row, config);
+  const own = ownSettings(config);
+  const reward = REWARDS[config.name] as { check?(row: RewardRow, config: unknown): void };
   return ({ answer, columns }) => {
     try {
       reward.check?.({ ...columns, answer }, own);
@@ -212,30 +230,39 @@ export function rowCheck(
   };
 }
 
-function settingsOf(
-  config: RewardModelConfig & { weight: number; label?: string; when?: string },
-): RewardModelSettings {
-  const { name: _, weight: __, label: ___, when: ____, ...settings } = config;
-  return settings;
+/** How an entry's score becomes part of the sum. */
+function combined(
+  config: RewardConfig,
+): Pick<ScoringFunction, "name" | "weight" | "when" | "sources" | "clip" | "kept"> {
+  const { weight, when, clip } = config;
+  const sources = sourcesOf(config);
+  return {
+    name: labelOf(config),
+    weight,
+    ...(when !== undefined && { when }),
+    ...(sources !== undefined && { sources }),
+    ...(clip !== undefined && { clip }),
+    ...keptBy(config),
+  };
 }
 
 /** A reward that the reward worker computes. */
 function inProcess(
   config: RewardConfig,
-  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "model">>,
+  how: Partial<
+    Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "style" | "settings" | "model">
+  >,
 ): ScoringFunction {
-  const name = labelOf(config);
+  const sum = combined(config);
   return {
-    name,
-    weight: config.weight,
-    ...(config.when !== undefined && { when: config.when }),
+    ...sum,
     runs_on: "process",
     source: null,
     timeout_ms: ENGINE_TIMEOUT_MS,
     ...how,
     score() {
       throw new TypeError(
-        `Cannot score with '${name}' in the engine because it is Python: send it to the ` +
+        `Cannot score with '${sum.name}' in the engine because it is Python: send it to the ` +
           "reward processes",
       );
     },

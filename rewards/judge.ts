@@ -15,7 +15,6 @@ import {
   limited,
   reached,
   readJson,
-  requestKey,
   type ServerClock,
   serverLimits,
   shown,
@@ -81,10 +80,6 @@ const Completion = z.object({
   choices: z.array(z.object({ message: z.object({ content: z.string().nullable() }) })).min(1),
 });
 
-const CACHED_MAX = 100_000;
-/** Scores by request: equal completions of a group, and of later rounds, are judged once. */
-const cached = new Map<string, number>();
-
 /**
  * The score that a language model gives, asked through any API like OpenAI's (`POST
  * URL/chat/completions`). A reply without a verdict, or with one that has no score, fails the
@@ -118,19 +113,13 @@ export async function scoreByJudge(
 ): Promise<Score> {
   const url = endpoint(settings, "chat/completions");
   const body = JSON.stringify(requestOf(sample, settings));
-  const { pattern, verdicts, lowest, highest, timeout_ms } = settings;
-  const key = requestKey(url, JSON.stringify([body, pattern, verdicts, lowest, highest]));
-  const known = cached.get(key);
-  if (known !== undefined) return known;
   const text = await ask(
-    { url, body, headers: authorization(settings), timeout_ms, signal },
+    { url, body, headers: authorization(settings), timeout_ms: settings.timeout_ms, signal },
     clock,
   );
   const { choices } = readJson(text, { url, shape: Completion, what: "chat completion" });
   const score = scoreOf(choices[0]!.message.content ?? "", settings);
   if (typeof score === "string") throw unanswered(url, score);
-  if (cached.size >= CACHED_MAX) cached.delete(cached.keys().next().value!);
-  cached.set(key, score);
   return score;
 }
 

@@ -59,13 +59,15 @@ export function rightOfAll(parts: readonly Record<string, number>[]): Record<str
 
 function saysRight(reward: RewardConfig): boolean {
   if (reward.name === "python") return true;
-  if (reward.name === "math" || reward.name === "reward_model") return false;
+  if (reward.name === "math" || reward.name === "code" || reward.name === "reward_model") {
+    return false;
+  }
   return (REWARDS[reward.name] as { says_right?: true }).says_right === true;
 }
 
 function declaredRightAt(reward: RewardConfig): number | null {
   if (reward.name === "python") return PYTHON_RIGHT_AT;
-  if (reward.name === "math") return 1;
+  if (reward.name === "math" || reward.name === "code") return 1;
   if (reward.name === "reward_model") return null;
   return (REWARDS[reward.name] as { right_at?: number }).right_at ?? null;
 }

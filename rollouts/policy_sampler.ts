@@ -1,4 +1,4 @@
-import { type Policy, recorded, Sampling, type Slab } from "../data/mod.ts";
+import { recorded, Sampling, type Slab } from "../data/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 import {
   ask,
@@ -9,13 +9,12 @@ import {
   mayBeDamage,
   type Operator,
   problemText,
-  type Publication,
+  type Published,
+  rebuild,
   type RestartCause,
   samplerRole,
 } from "../workers/mod.ts";
 
-/** A policy whose weights were written out for samplers. */
-export type Published = { policy: Policy; publication: Publication };
 export type Republish = (published: Published, caller: Caller) => Promise<unknown>;
 /** A generated slab as bytes, its counts, and its duration. */
 export type Generated = {
@@ -132,13 +131,10 @@ export class PolicySampler {
   }
 
   async #load(operator: Operator, published: Published, caller: Caller) {
-    const { policy, publication } = published;
-    if (!isThere(publication.dir)) {
-      await this.#writeAgain(published, caller, () => isThere(publication.dir));
-    }
-    const args = { version: policy.version, model_path: policy.model_path, publication };
-    const load = () => ask(operator, [samplerRole, "load"], args, caller);
-    const { answers: [loaded] } = await load().catch(async (error) => {
+    const { dir } = published.publication;
+    if (!isThere(dir)) await this.#writeAgain(published, caller, () => isThere(dir));
+    const load = () => rebuild(operator, [samplerRole, published], caller);
+    const loaded = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
       await this.#rewrite(published, caller);
       // The files may be intact by now, thanks to a different sampler's load or a different stage.

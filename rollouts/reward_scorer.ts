@@ -1,4 +1,4 @@
-import type { RewardStyle, Row, Trajectory } from "../data/mod.ts";
+import { isFromSources, type RewardStyle, type Row, type Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import {
   argumentsOf,
@@ -11,20 +11,22 @@ import {
   RoleWorkers,
   type ScoredItem,
 } from "../workers/mod.ts";
+import {
+  type Combined,
+  combineScores,
+  combineTokens,
+  type Shaped,
+  type Shaping,
+} from "./combine_scores.ts";
+import { type Identity, type KeptScore, type KeptScores, scoreKeys } from "./kept_scores.ts";
 
 /**
  * One configured reward as the scorer needs it; the rewards room creates it from a configuration
  * entry.
  */
-export interface ScoringFunction {
-  /** The reward, as metrics name it. */
-  readonly name: string;
-  /** Factor of its score in the sum. */
-  readonly weight: number;
-  /**
-   * Paid only to samples that the function of this name scores above 0; absent: to every sample.
-   */
-  readonly when?: string;
+export interface ScoringFunction extends Combined {
+  /** The sources to whose rows it applies; absent: to all rows. */
+  readonly sources?: readonly string[];
   /** `process`: in a pool, with a hard limit. */
   readonly runs_on: "engine" | "process";
   /** For `process`: what the reward worker imports, `path.py:function`. */
@@ -35,11 +37,18 @@ export interface ScoringFunction {
   readonly process?: RewardProcess;
   /** With `source`: how the function is called; absent: as its signature says. */
   readonly style?: RewardStyle;
+  /** With `source`: it makes the function, from these settings. */
+  readonly settings?: Record<string, unknown>;
   /**
    * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
    * instead of a row.
    */
   readonly model?: RewardModelSettings;
+  /**
+   * Its results are kept, by this hash of what it computes; null: the reward worker says it.
+   * Absent: they are not.
+   */
+  readonly kept?: { code: string | null };
   /** Scores one sample. Throws for a row that cannot be scored. */
   score(sample: ScoredSample): Promise<Given> | Given;
 }
@@ -68,13 +77,12 @@ export const UNGRADED = "reward_none";
  * What one reward function returned for one sample: a score, or why there is none. A failure is
  * never a zero.
  */
-type Outcome = { score: number; metrics?: Record<string, number> } | {
-  failed: string;
-  detail: string;
-};
+type Outcome =
+  | { score: number; metrics?: Record<string, number>; token_scores?: number[] }
+  | { failed: string; detail: string };
 
 /**
- * A sample's reward is the sum of weight x score over the paid rewards that apply to it; `parts`
+ * A sample's reward is what {@linkcode combineScores} makes of its scores; `parts`
  * has each score, paid or not, and the numbers returned with it as NAME/NUMBER. It has no reward if
  * one failed, which `failed` names, or if none applies: `UNGRADED`.
  */
@@ -83,6 +91,8 @@ export type SampleScore = {
   parts: Record<string, number>;
   failed: string | null;
   detail: string | null;
+  /** What each token after the prompt earns of the reward; absent: no reward says it. */
+  token_rewards?: number[];
 };
 
 /**
@@ -92,12 +102,22 @@ export type SampleScore = {
 export class RewardScorer {
   readonly #pool: RoleWorkers<typeof rewardRole> | null;
   readonly #artifacts: Pick<ArtifactStore, "put">;
+  readonly #kept: KeptScores | null;
+  /** What the reward worker said of functions. */
+  readonly #identities = new Map<string, Identity>();
 
   /**
    * `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`:
-   * for long rows.
+   * for long rows. `kept`: where results are kept; absent: nowhere.
    */
-  constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
+  constructor(
+    options: {
+      pool: Operator | null;
+      artifacts: Pick<ArtifactStore, "put">;
+      kept?: KeptScores | null;
+    },
+  ) {
+    this.#kept = options.kept ?? null;
     this.#pool = options.pool && new RoleWorkers(rewardRole, [options.pool]);
     this.#artifacts = options.artifacts;
   }
@@ -106,7 +126,13 @@ export class RewardScorer {
    * Scores a group's trajectories, in their order. A failed one has a reason instead of a reward.
    */
   async score(
-    group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
+    group: {
+      functions: ScoringFunction[];
+      prompt: string;
+      row: Row;
+      trajectories: Trajectory[];
+      shaping?: Shaping;
+    },
     options: Caller & { signal: AbortSignal },
   ): Promise<SampleScore[]> {
     const samples = group.trajectories.map((trajectory): ScoredSample => ({
@@ -119,43 +145,115 @@ export class RewardScorer {
     }));
     const columns = await Promise.all(
       group.functions.map((f) => {
-        if (f.runs_on === "engine") return here(f, samples);
-        return this.#pooled(f, { ...group, samples }, options);
+        if (!isFromSources(group.row.row_id, f.sources)) {
+          const detail = `${f.name}: it applies only to rows of ${f.sources!.join(", ")}`;
+          return samples.map((): Outcome => ({ failed: UNGRADED, detail }));
+        }
+        return this.#outcomes(f, { ...group, samples }, options);
       }),
     );
     options.signal.throwIfAborted(); // What was cut off has not failed.
-    return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
+    const { shaping } = group;
+    return samples.map(({ tokens }, i) => {
+      const { stop } = group.trajectories[i]!;
+      const outcomes = columns.map((column) => column[i]!);
+      return combine(group.functions, outcomes, { stop, tokens, shaping });
+    });
   }
 
-  async #pooled(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
-    if (this.#pool === null) {
-      throw new InfrastructureError(
-        `Cannot score with '${f.name}' because no reward processes were started`,
-        {
-          reward: f.name,
-        },
-      );
-    }
-    const caller = {
-      ...callOptions(options),
-      key: `${options.key}/${f.name}`,
-      record: (...row: Parameters<Caller["record"]>) => options.record(...row),
+  /** What a function gives each sample: what was kept, and what it is asked for. */
+  async #outcomes(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
+    const kept = this.#kept;
+    const identity = kept && await this.#identityOf(f, options);
+    if (kept === null || identity === null) return await this.#asked(f, group, options);
+    const row = { row_id: group.row.row_id, ...forFunction(group) };
+    const keys = scoreKeys(identity, {
+      row,
+      samples: itemsOf(group).map(({ id: _, ...item }) => item),
+    });
+    const found = kept.find(keys);
+    const lacks = identity.unit === "group" ? found.includes(null) : null;
+    const places = keys.flatMap((_, i) => lacks ?? found[i] === null ? [i] : []);
+    const outcomes = found.map((known): Outcome =>
+      known !== null && known.score !== null
+        ? { ...known, score: known.score }
+        : { failed: UNGRADED, detail: `${f.name}: there is nothing to grade by` }
+    );
+    if (places.length === 0) return outcomes;
+    const part = {
+      ...group,
+      samples: places.map((i) => group.samples[i]!),
+      trajectories: places.map((i) => group.trajectories[i]!),
     };
-    const results = await this.#answered(f, group, { pool: this.#pool, caller });
+    const asked = await this.#asked(f, part, options, (place, result, code) => {
+      // A process that was started later may have imported other code.
+      if (code === identity.code) kept.keep([[keys[places[place]!]!, result]]);
+    });
+    for (const [at, i] of places.entries()) outcomes[i] = asked[at]!;
+    return outcomes;
+  }
+
+  /** By what a function's results are kept; null: they are not. */
+  async #identityOf(
+    { name, kept, source, style, settings, process, timeout_ms }: ScoringFunction,
+    options: Caller,
+  ): Promise<Identity | null> {
+    if (kept === undefined) return null;
+    if (kept.code !== null) return { code: kept.code, unit: "sample" };
+    const called = calledWith({ source, style, settings, process, timeout_ms });
+    const key = JSON.stringify(called);
+    const known = this.#identities.get(key);
+    if (known !== undefined) return known;
+    const { pool, caller } = this.#called(name, options);
+    const told = { ...caller, key: `${caller.key}/identify` };
+    const args = { ...called, shared: { json: "{}" }, items: [] };
+    const { answers: [{ identity }] } = await pool.ask("score", args, told);
+    this.#identities.set(key, identity!);
+    return identity!;
+  }
+
+  async #asked(
+    f: ScoringFunction,
+    group: ForPool,
+    options: Caller,
+    keep: Keep = () => {},
+  ): Promise<Outcome[]> {
+    if (f.runs_on === "engine") return await here(f, group.samples, keep);
+    const results = await this.#answered(f, group, this.#called(f.name, options));
     return group.samples.map((_, i): Outcome => {
       const result = results.find(({ id }) => id === String(i));
+      if (result?.outcome === "none") keep(i, { score: null, metrics: {} }, result.code);
       if (result?.outcome === "ok" && result.score !== null) {
-        return { score: result.score, metrics: result.metrics };
+        const { score, metrics, code, token_scores } = result;
+        const given = { score, metrics, ...(token_scores && { token_scores }) };
+        keep(i, given, code);
+        return given;
       }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
   }
 
+  /** The pool, and how it is called for a function. */
+  #called(name: string, options: Caller): Called {
+    if (this.#pool === null) {
+      throw new InfrastructureError(
+        `Cannot score with '${name}' because no reward processes were started`,
+        { reward: name },
+      );
+    }
+    const caller = {
+      ...callOptions(options),
+      key: `${options.key}/${name}`,
+      record: (...row: Parameters<Caller["record"]>) => options.record(...row),
+    };
+    return { pool: this.#pool, caller };
+  }
+
   async #answered(
-    { name, source, process, style, timeout_ms, model }: ScoringFunction,
+    { name, source, process, style, settings, timeout_ms, model }: ScoringFunction,
     group: ForPool,
-    { pool, caller }: { pool: RoleWorkers<typeof rewardRole>; caller: Caller },
+    { pool, caller }: Called,
   ): Promise<ScoredItem[]> {
     const sharing = async (op: string, shared: unknown) =>
       await argumentsOf(shared, { op, group: "reward", artifacts: this.#artifacts });
@@ -171,16 +269,34 @@ export class RewardScorer {
       );
     }
     const args = {
-      function: source,
-      style: style ?? null,
-      process,
-      timeout_ms,
+      ...calledWith({ source, style, settings, process, timeout_ms }),
       shared: await sharing("score", forFunction(group)),
       items: itemsOf(group),
     };
     return (await pool.ask("score", args, caller)).answers[0].results;
   }
 }
+
+type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
+
+/** How the pool is asked for a function. */
+function calledWith(
+  { source, style, settings, process, timeout_ms }: Pick<
+    ScoringFunction,
+    "source" | "style" | "settings" | "process" | "timeout_ms"
+  >,
+) {
+  return {
+    function: source!,
+    style: style ?? null,
+    settings: settings === undefined ? null : JSON.stringify(settings),
+    process: process!,
+    timeout_ms,
+  };
+}
+
+/** Learns a result as soon as it is there. `code`: what gave it. */
+type Keep = (place: number, result: KeptScore, code: string | undefined) => void;
 
 /** A group, and its trajectories as functions see them. */
 type ForPool = { prompt: string; row: Row; trajectories: Trajectory[]; samples: ScoredSample[] };
@@ -210,10 +326,18 @@ function promptLength({ action_mask }: Trajectory): number {
 }
 
 /** An engine reward is pure: a throw is final, because a second call would throw again. */
-async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
-  return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
+async function here(
+  f: ScoringFunction,
+  samples: ScoredSample[],
+  keep: Keep,
+): Promise<Outcome[]> {
+  return await Promise.all(samples.map(async (sample, i): Promise<Outcome> => {
     try {
       const given = await f.score(sample);
+      const { score, metrics = {} } = typeof given === "object" && given !== null
+        ? given
+        : { score: given };
+      keep(i, { score, metrics }, f.kept?.code ?? undefined);
       if (given === null) {
         return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
       }
@@ -227,13 +351,10 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
   }));
 }
 
-function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
+function combine(functions: ScoringFunction[], outcomes: Outcome[], sample: Shaped): SampleScore {
   const unscored = outcomes.flatMap((outcome) => ("failed" in outcome ? [outcome] : []));
   const failure = unscored.find(({ failed }) => failed !== UNGRADED);
-  const applicable = functions.filter((f) => applies(f, functions, outcomes));
-  const reason = failure ?? (applicable.length === 0 ? unscored[0] : undefined);
-  if (reason) return { reward: null, parts: {}, failed: reason.failed, detail: reason.detail };
-  const parts = functions.flatMap(({ name }, i): [string, number][] => {
+  const parts = Object.fromEntries(functions.flatMap(({ name }, i): [string, number][] => {
     const outcome = outcomes[i]!;
     if (!("score" in outcome)) return [];
     const { score, metrics = {} } = outcome;
@@ -241,20 +362,17 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore
       [name, score],
       ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n]),
     ];
-  });
-  const scores = Object.fromEntries(parts);
-  const paid = applicable.filter(({ when }) => when === undefined || scores[when]! > 0);
-  return {
-    reward: paid.reduce((sum, { name, weight }) => sum + weight * scores[name]!, 0),
-    parts: scores,
-    failed: null,
-    detail: null,
-  };
-}
-
-/** Whether a function has a score for the sample, and, if it is conditional, its condition too. */
-function applies(f: ScoringFunction, functions: ScoringFunction[], outcomes: Outcome[]): boolean {
-  if (!("score" in outcomes[functions.indexOf(f)]!)) return false;
-  const condition = functions.find(({ name }) => name === f.when);
-  return condition === undefined || applies(condition, functions, outcomes);
+  }));
+  const reward = failure ? null : combineScores(functions, parts, sample);
+  if (reward !== null) {
+    const scored = functions.flatMap(({ name }, i): [string, number[]][] => {
+      const outcome = outcomes[i]!;
+      return "score" in outcome && outcome.token_scores ? [[name, outcome.token_scores]] : [];
+    });
+    const token_rewards = combineTokens(functions, parts, Object.fromEntries(scored));
+    const whole = { reward, parts, failed: null, detail: null };
+    return token_rewards === null ? whole : { ...whole, token_rewards };
+  }
+  const { failed, detail } = (failure ?? unscored[0])!;
+  return { reward: null, parts: {}, failed, detail };
 }

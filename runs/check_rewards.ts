@@ -6,7 +6,15 @@ import { z } from "zod";
 import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { functionOf, RewardConfig, rowCheck, unableToJudge, unreachable } from "../rewards/mod.ts";
+import {
+  appliesToRow,
+  functionOf,
+  isImported,
+  RewardConfig,
+  rowCheck,
+  unableToJudge,
+  unreachable,
+} from "../rewards/mod.ts";
 import {
   ensureEnvironment,
   environmentOf,
@@ -49,9 +57,10 @@ export async function checkRewards(
     : await loaded(all, config, options);
   const generated = "task" in config && config.task !== undefined; // All of its rows are alike.
   for (const split of splits) {
-    const checks = (split.own ?? rewards.data).map((reward): Check =>
-      rowCheck(reward, needs.get(reward))
-    );
+    const checks = (split.own ?? rewards.data).map((reward): Check => {
+      const check = rowCheck(reward, needs.get(reward));
+      return (row) => appliesToRow(reward, row) ? check(row) : null;
+    });
     await checkRows(split, options.rows[split.name], { checks, generated });
   }
 }
@@ -138,7 +147,7 @@ async function loaded(
   config: Partial<Config>,
   { onSetup: onProgress }: CheckRewardsOptions,
 ): Promise<Map<RewardConfig, Called>> {
-  const entries = rewards.filter((entry) => entry.name === "python" || entry.name === "math");
+  const entries = rewards.filter(isImported);
   if (entries.length === 0) return new Map();
   const functions = entries.map(functionOf);
   for (const { source, process } of functions) {
@@ -150,17 +159,23 @@ async function loaded(
       { source, unset },
     );
   }
-  const { trainer } = config as Pick<Config, "trainer">;
+  const { trainer } = config as Pick<Exclude<Config, { flow: "prepare" }>, "trainer">;
   const python = await ensureEnvironment(environmentOf(trainer), {
     own: trainer.python,
     onProgress,
   });
   const input = JSON.stringify(
-    functions.map(({ source, process, style = null }) => ({ function: source, process, style })),
+    functions.map(({ source, process, style = null, settings = null }) => ({
+      function: source,
+      process,
+      style,
+      settings,
+    })),
   );
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.check",
     input,
+    hub_token: true, // Each reward gets what its `env` names.
   });
   if (code !== 0) {
     throw new InvalidInputError(`Cannot import rewards with ${python}:\n${stderr.trimEnd()}`, {

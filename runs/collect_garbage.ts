@@ -229,9 +229,11 @@ class Collection {
         }
       }
     }
-    const run = this.#home.runDir(head.id); // What a `verify` that was killed has redone.
+    const run = this.#home.runDir(head.id); // Where a `verify` or `rescore` was killed.
     for (const name of await namesIn(run)) {
-      await this.#remove("publications", `${run}/${name}`, { owner, named: OWN_NAMES.verifying });
+      for (const named of [OWN_NAMES.verifying, OWN_NAMES.rescoring]) {
+        await this.#remove("publications", `${run}/${name}`, { owner, named });
+      }
     }
   }
 

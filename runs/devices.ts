@@ -1,4 +1,4 @@
-import { InvalidInputError, type JournalRow, recordedValue } from "../engine/mod.ts";
+import { type JournalRow, recordedValue } from "../engine/mod.ts";
 import {
   brokenGpus,
   type Caller,
@@ -38,15 +38,9 @@ export class Devices {
     return placeGpus(groups, this.#machine, this.#excluded);
   }
 
-  /**
-   * The GPUs of other hosts are not known here.
-   * @throws {InvalidInputError} If a group has GPUs.
-   */
-  refuseHosts(groups: Parameters<typeof placeGpus>[0]): void {
-    if (Object.values(this.places(groups)).every((place) => place === null)) return;
-    const text = "Cannot start the workers on named hosts because some of them have GPUs, placed " +
-      "on this machine only. Fix: set trainer.device and sampler.device to cpu, or name no hosts";
-    throw new InvalidInputError(text, {});
+  /** The broken ones. `HOST:GPU`: of a named host. */
+  get excluded(): ReadonlySet<string> {
+    return this.#excluded;
   }
 
   /** A group's specification on these GPUs, and how it continues without one of them. */
@@ -65,12 +59,16 @@ export class Devices {
     place: GpuPlace,
     { device, rank, observed }: FailureFacts,
   ): GpuPlace {
-    const devices = brokenGpus(place, { device, rank, ranks });
-    for (const gpu of devices) this.#excluded.add(gpu);
-    this.#unrecorded.push({ group, observed, devices });
+    this.exclude({ group, observed, devices: brokenGpus(place, { device, rank, ranks }) });
     const others = [...this.#used].filter(([name]) => name !== group);
     const used = others.flatMap(([, { visible }]) => visible);
     return withoutGpus(group, place, { excluded: this.#excluded, used }, this.#machine);
+  }
+
+  /** From here on nothing is placed on these. */
+  exclude(broken: DeviceExcluded): void {
+    for (const gpu of broken.devices) this.#excluded.add(gpu);
+    this.#unrecorded.push(broken);
   }
 
   /** Records them with the next work. A run that ends before that finds them broken again. */

@@ -44,6 +44,7 @@ import { refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./settings.ts";
+import { pinnedModels } from "./hub_models.ts";
 import { createRun } from "./session.ts";
 import { replannedBlocks } from "./worker_blocks.ts";
 
@@ -128,7 +129,8 @@ export async function planFork(
   const changed = await changedSettings(home.store, run);
   const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;
   const recorded = await replannedConfig(home, { run, before }, round);
-  const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
+  const child = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
+  const { config } = await pinnedModels(child, { download: false });
   const graph = definition.build(config);
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
   const after = graph.config as Record<string, unknown>;
@@ -195,8 +197,8 @@ export async function childConfig(
     overrides: readonly string[];
     cwd: string;
   },
-): Promise<unknown> {
-  if (!run.entry.startsWith(SHIPPED)) return overridden(recorded, overrides);
+): Promise<object> {
+  if (!run.entry.startsWith(SHIPPED)) return overridden(recorded, overrides) as object;
   const text = JSON.stringify(recorded, null, 2);
   return (await parseConfig(text, { file: `run ${run.id}`, overrides, cwd })).config;
 }

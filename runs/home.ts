@@ -18,6 +18,7 @@ import {
   takeFromOthers,
 } from "../engine/mod.ts";
 import { homeNonce, readWorkerStates } from "../workers/mod.ts";
+import { KeptScoresFile } from "./kept_scores_file.ts";
 import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
 
@@ -71,6 +72,11 @@ export class Home {
    * The PostgreSQL with this journal, as written in commands, without its password; null: SQLite.
    */
   readonly storeUrl: string | null;
+  /**
+   * Results of rewards that all runs of the home share.
+   * @internal
+   */
+  readonly kept: KeptScoresFile;
   readonly #postgres: string | undefined;
 
   /**
@@ -85,6 +91,7 @@ export class Home {
     this.#postgres = options.postgres;
     this.store = options.store;
     this.artifacts = options.artifacts;
+    this.kept = new KeptScoresFile(dir);
   }
 
   /** Opens `dir`, which is created if missing. A PostgreSQL is connected at the first use. */
@@ -271,6 +278,7 @@ export class Home {
 
   /** Closes the journal. Its runs must have ended. */
   async close(): Promise<void> {
+    this.kept.close();
     await this.store.close();
   }
 }

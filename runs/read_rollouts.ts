@@ -78,6 +78,18 @@ export async function readRollouts(
   );
 }
 
+/** Samples of one round of a run, without those that it inherited. */
+export async function ownRollouts(
+  home: Home,
+  run: string,
+  { loop, round }: { loop: string; round: number },
+): Promise<Rollout[]> {
+  const rows = await home.store.read(run, { kinds: ["result"], prefix: `${loop}/${round}/` });
+  const scored = rows.filter(({ key }) => SCORED.test(key));
+  const samples = scored.map((row) => samplesOf(home, { loop, round, row }));
+  return (await Promise.all(samples)).flat();
+}
+
 function choose(samples: Rollout[], { worst, best, limit }: RolloutOptions): Rollout[] {
   const byReward = samples.toSorted((a, b) => (a.reward ?? -Infinity) - (b.reward ?? -Infinity));
   if (worst !== undefined) return byReward.slice(0, worst);

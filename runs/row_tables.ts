@@ -17,6 +17,7 @@ const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOption
   preference: { train: "preference", eval: "preference" },
 };
 
+type Training = { train?: TrainingSource[]; teach?: "all" | "last" };
 type HeldOut = { problems?: number | null; pairs?: number | null };
 
 function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config>): RowTables {
@@ -37,18 +38,22 @@ export async function rowTables(
   { home, say }: Pick<ReadOptions, "home" | "say">,
 ): Promise<RowTables> {
   if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
-  const { train = [] } = (config as { data?: { train?: TrainingSource[] } }).data ?? {};
+  const { train = [], teach } = (config as { data?: Training }).data ?? {};
+  const completion = teach === "all" ? "every_turn" : "completion";
   const sources = train.map(({ weight: _, ...source }) => source);
   const tables: RowTables = {};
   const needs = NEEDS[config.flow!];
-  if (train.length > 0) tables.train = await loadRows(sources, { home, say, needs: needs?.train });
+  if (train.length > 0) {
+    const wanted = needs?.train === "completion" ? completion : needs?.train;
+    tables.train = await loadRows(sources, { home, say, needs: wanted });
+  }
   for (const { split, sources } of evaluationSets(config as Evaluated)) {
     if (sources.length === 0) continue;
     const completions = (config as { evaluate?: { loss?: boolean } | null }).evaluate?.loss;
     tables[split] = await loadRows(sources, {
       home,
       say,
-      needs: completions ? "completion" : needs?.eval,
+      needs: completions ? completion : needs?.eval,
     });
   }
   return tables;

@@ -19,6 +19,7 @@ import {
 } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
+import { asPinned, pinnedModels } from "./hub_models.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
@@ -53,10 +54,15 @@ export async function runGraph<In, C, T>(
   definition: GraphDefinition<In, C, T>,
   options: RunGraphOptions<NoInfer<In>>,
 ): Promise<Outcome<T> & { run: string }> {
-  const { config, home, entry, id, name, ...session } = options;
+  const { config: given, home, entry, id, name, ...session } = options;
   if (id !== undefined) checkRunId(id);
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
+    // A script names revisions; their commits are the recorded ones, or those of now.
+    const looking = { onSetup: session.onSetup, download: false };
+    const config = known === null
+      ? (await pinnedModels(given, looking)).config
+      : asPinned(given, JSON.parse(known.config));
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
       return {

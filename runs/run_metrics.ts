@@ -48,8 +48,7 @@ export async function* ownPages(
     const rows = await store.read(run, { kinds: ["metrics"], after_seq: last, limit: PAGE_ROWS });
     if (rows.length === 0) return;
     last = rows.at(-1)!.seq;
-    const lines = rows.map(async (row) => ({ seq: row.seq, line: await lineOf(artifacts, row) }));
-    const found = await Promise.all(lines.map((line) => line.catch(unlessLost)));
+    const found = await Promise.all(rows.map((row) => foundLine(artifacts, row)));
     yield found.filter((one) => one !== null);
   }
 }
@@ -66,10 +65,17 @@ export async function lastMetrics(
   return last;
 }
 
-/** A line that is damaged in the journal is skipped; the others stay valid. */
-function unlessLost(error: unknown): null {
-  if (error instanceof LostRecordError) return null;
-  throw error;
+/** The line of a `metrics` row; null if it is damaged in the journal: the others stay valid. */
+export async function foundLine(
+  artifacts: ArtifactStore,
+  row: JournalRow,
+): Promise<FoundLine | null> {
+  try {
+    return { seq: row.seq, line: await lineOf(artifacts, row) };
+  } catch (error) {
+    if (error instanceof LostRecordError) return null;
+    throw error;
+  }
 }
 
 async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<MetricsLine> {

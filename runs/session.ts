@@ -43,6 +43,7 @@ import {
 } from "../flows/mod.ts";
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
+import { checkModelCode, presentModels } from "./hub_models.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
@@ -51,6 +52,8 @@ import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
+import { trackedEnd } from "./tracked_end.ts";
+import { Trackers } from "./trackers.ts";
 import { plannedBlocks, workerBlocks } from "./worker_blocks.ts";
 import { WorkerGroups } from "./worker_groups.ts";
 
@@ -123,20 +126,17 @@ export async function executeRun<T>(
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
   const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
+  const found = await foundModels(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);
   const { blocks, recorded, asked } = await blocksOf(home, { head, config }, options);
-  const groups = blocks && makeGroups(home, {
-    run,
-    blocks,
-    recorded,
-    faults,
-    options,
-    restart: restartCause(head),
-    onLeaving: () => saveNow(),
-  });
+  const onLeaving = () => saveNow();
+  const restart = restartCause(head);
+  const making = { run, blocks, recorded, faults, options, restart, onLeaving };
+  const groups = blocks && makeGroups(home, { ...making, blocks });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
+  const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
@@ -149,20 +149,23 @@ export async function executeRun<T>(
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
-        const before = record([...settingsRows(options.settings ?? []), ...asked]);
+        const before = record([...settingsRows(options.settings ?? []), ...asked, ...found]);
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
       metrics.on(event);
+      trackers.on(event);
       options.onEvent?.(event);
     },
   });
   const { drain, accept, claimed, preempted } = options;
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
-  const closeMetrics = () => metrics.close();
-  const stopWorkers = async () => await groups?.stop();
-  const letGo = orderlyEnd({ drain, preempted, saveNow, closeMetrics, stopWorkers });
+  const ends = {
+    closeMetrics: () => metrics.close(),
+    stopWorkers: async () => await groups?.stop(),
+  };
+  const letGo = orderlyEnd({ drain, preempted, saveNow, ...ends });
   try {
     return await engine.execute(run, graph, {
       earlier: earlierConfigs(graph.config, settings),
@@ -174,6 +177,7 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    await trackers.close(() => trackedEnd(home, head), preempted?.() ? 0 : undefined);
     await removeLeftovers(home, run, say);
   }
 }
@@ -182,12 +186,13 @@ export async function executeRun<T>(
 async function blocksOf(
   home: Home,
   { head, config }: { head: RunHead; config: Record<string, unknown> },
-  { replan = {}, settings = [] }: SessionOptions,
+  { replan = {}, settings = [], hosts }: SessionOptions,
 ) {
   const earlier = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), earlier, replan);
-  // Reported immediately, like replans.
-  if (blocks && settings.length > 0) placeGpus([...plannedGroups(blocks).values()]);
+  // What this machine lacks is bad input, reported immediately. Named hosts announce theirs.
+  const isChanged = settings.length > 0 || asked.length > 0;
+  if (blocks && isChanged && !hosts) placeGpus([...plannedGroups(blocks).values()]);
   return { blocks, recorded: [...earlier, ...asked], asked };
 }
 
@@ -211,6 +216,18 @@ async function takeDirectories(
   for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
+}
+
+/** The rows that record the models of this run, which are then in the cache of this host. */
+async function foundModels(
+  home: Home,
+  run: { head: RunHead; config: Partial<Config> },
+  { onSetup, say }: Pick<SessionOptions, "onSetup"> & { say: (text: string) => void },
+): Promise<NewRow[]> {
+  const looking = { onSetup, say };
+  const { models, rows } = await presentModels(home.store, run, looking);
+  if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
+  return rows;
 }
 
 async function recordAs(
@@ -269,6 +286,7 @@ function makeGroups(
     home: home.dir,
     blocks,
     artifacts: home.artifacts,
+    kept: home.kept,
     recorded,
     restart,
     python: (kind, own) => ensureEnvironment(kind, { own, onProgress: options.onSetup }),
@@ -281,10 +299,14 @@ function makeGroups(
   });
 }
 
+/** Files and parts of data that are in memory at once. */
+const DATA_SLOTS = 4;
+
 /** A task of a role occupies one of its groups. Trainers take turns by themselves. */
 function workerSlots(groups: WorkerGroups | null): Record<string, number> {
   const roles = [...groups?.byRole ?? []].filter(([role]) => role !== trainerRole);
-  return Object.fromEntries(roles.map(([{ name }, workers]) => [name, workers.count || 1]));
+  const slots = roles.map(([{ name }, workers]) => [name, workers.count || 1]);
+  return { data: DATA_SLOTS, ...Object.fromEntries(slots) };
 }
 
 function resourcesOf(

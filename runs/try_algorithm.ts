@@ -1,5 +1,13 @@
 import { basename } from "node:path";
-import { type AlgorithmChoice, creditOf, expressionsOf, inPython, maskedOf } from "../algs/mod.ts";
+import { z } from "zod";
+import {
+  type AlgorithmChoice,
+  creditOf,
+  expressionsOf,
+  inPython,
+  maskedOf,
+  readsParts,
+} from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
 import {
@@ -11,7 +19,8 @@ import {
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
-import { creditRound, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
+import { creditRound, rewardParts, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
+import { RewardConfig } from "../rewards/mod.ts";
 
 type TryOptions = {
   round: number;
@@ -34,7 +43,7 @@ export async function tryAlgorithm(
   options: TryOptions,
 ): Promise<number> {
   const { round, algorithm, model, json } = options;
-  const recorded = await recordedRound(home, head, round);
+  const recorded = await recordedRound(home, head, options);
   const file = inPython(algorithm);
   const job = {
     json,
@@ -85,7 +94,11 @@ function assignedOf(
 }
 
 /** A round as credit saw it, and the resulting batch. `draws` [N]: the draw of each sequence. */
-async function recordedRound({ store, artifacts }: Home, head: RunHead, round: number) {
+async function recordedRound(
+  { store, artifacts }: Home,
+  head: RunHead,
+  { round, algorithm }: Pick<TryOptions, "round" | "algorithm">,
+) {
   const query = { kinds: ["result" as const] };
   const rows = [...await readTakenOver(store, head, query), ...await store.read(head.id, query)];
   const ofRound = rows.filter(({ key }) => key.startsWith(`round/${round}/`));
@@ -128,8 +141,15 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
     ...Object.fromEntries(columns),
     ...values,
   }, seen);
+  const { data } = z.object({ reward: z.array(RewardConfig) }).safeParse(JSON.parse(head.config));
+  const parts = data && readsParts(algorithm) ? { parts: rewardParts(groups, data.reward) } : {};
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));
-  return { batch: credit.batch, round: seen, draws, given: { ...given, coef: batch.coef } };
+  return {
+    batch: credit.batch,
+    round: seen,
+    draws,
+    given: { ...given, ...parts, coef: batch.coef },
+  };
 }
 
 /** `round/3/score_group#draw-7`: score_group. */

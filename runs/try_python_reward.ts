@@ -1,6 +1,6 @@
 import type { Prompt, RewardStyle } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { processOf } from "../rewards/mod.ts";
+import { processOf, type ScoringFunction } from "../rewards/mod.ts";
 import { ensureEnvironment, environmentKind, runPython } from "../workers/mod.ts";
 
 type TriedItem = {
@@ -36,7 +36,9 @@ export type TriedStyle = { style: string; unit: "sample" | "group"; why: string 
  */
 export async function tryPythonReward(
   source: string,
-  options: { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number },
+  options:
+    & { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number }
+    & Pick<ScoringFunction, "process" | "settings">,
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
   const python = await ensureEnvironment(environmentKind("torch"));
   const { code, stdout, stderr } = await runPython(python, {
@@ -44,10 +46,11 @@ export async function tryPythonReward(
     args: [
       source,
       "--process",
-      JSON.stringify(processOf({})),
+      JSON.stringify(options.process ?? processOf({})),
       "--timeout-ms",
       String(options.timeout_ms),
       ...(options.style === undefined ? [] : ["--style", options.style]),
+      ...(options.settings === undefined ? [] : ["--settings", JSON.stringify(options.settings)]),
     ],
     input: groupsOf(options.rows).map((group) => `${JSON.stringify(group)}\n`).join(""),
   });

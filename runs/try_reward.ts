@@ -84,7 +84,9 @@ async function tryOn(
   if (!(await isDirectory(name))) {
     const reward = builtIn(name);
     if (reward.source === null) return { style: null, results: await tryHere(reward, rows) };
-    const how = { rows: rows.map(itemOf), style: reward.style, timeout_ms };
+    const { style, process, settings } = reward;
+    const limits = { timeout_ms: Math.max(timeout_ms, reward.timeout_ms), process, settings };
+    const how = { rows: rows.map(itemOf), style, ...limits };
     return { style: null, results: (await tryPythonReward(reward.source, how)).results };
   }
   // A reward model has its own chat template.
@@ -126,7 +128,7 @@ function builtIn(name: string): ScoringFunction {
   const entry = name.trimStart().startsWith("{") ? entryOf(name) : { name };
   const parsed = RewardConfig.safeParse(entry);
   if (parsed.success) return scoringFunctions([parsed.data])[0]!;
-  const names = [...Object.keys(REWARDS), "math"];
+  const names = [...Object.keys(REWARDS), "math", "code"];
   const { name: named } = entry as { name?: string };
   if (names.includes(String(named))) {
     const { path, message } = parsed.error.issues[0]!;

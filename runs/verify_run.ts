@@ -8,6 +8,7 @@ import {
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
+import { presentModels } from "./hub_models.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./worker_blocks.ts";
 import { changedSettings } from "./settings.ts";
@@ -67,6 +68,7 @@ export async function verifyRun(
   const { artifacts } = home;
   // Before anything is created for it: an environment takes a minute and a gibibyte.
   const versions = await versionsToRedo(home.store, head, { artifacts, from: options.from });
+  await presentModels(home.store, { head, config: recorded }, { onSetup: options.onSetup });
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
   try {
     await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });

@@ -1,15 +1,14 @@
 /** Which worker processes a configuration requests, and how replans change them. */
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
+import { type PrepareConfig, RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
 import { type NewRow, recordedValue } from "../engine/mod.ts";
 import { RolloutsConfig } from "../rollouts/mod.ts";
 import {
   type AnyRole,
   type AskedReplan,
   askedReplans,
-  placeGpus,
-  plannedGroups,
+  ModelOpening,
   Replan,
   replanned,
   ROLES,
@@ -26,6 +25,9 @@ import {
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
+/** A custom graph may have a different `model` block, or none. */
+const RecordedModel = z.object(ModelOpening.shape).catch(ModelOpening.parse({}));
+type Tokenizer = NonNullable<PrepareConfig["tokenizer"]>;
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /**
@@ -36,12 +38,18 @@ export function workerBlocks(
   config: Record<string, unknown>,
   roles: readonly AnyRole[] = ROLES,
 ): WorkerBlocks | null {
-  if (!config.trainer) return null;
+  const { flow, tokenizer } = config;
+  // A flow that trains nothing may have a tokenizer: a trainer counts with it.
+  const counts = flow === "prepare" && tokenizer
+    ? { device: "cpu", python: (tokenizer as Tokenizer).python }
+    : null;
+  const trains = config.trainer ?? counts;
+  if (!trains) return null;
   const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: object;
     recovery?: object;
   };
-  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
+  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, trains));
   const sampler = config.sampler === undefined
     ? NO_SAMPLERS
     : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
@@ -59,6 +67,7 @@ export function workerBlocks(
   );
   return {
     trainer,
+    model: RecordedModel.parse(config.model ?? {}),
     head,
     value_model,
     sampler,
@@ -87,8 +96,6 @@ export function plannedBlocks(
     ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
   ];
   const then = replannedBlocks(blocks, [...earlier, ...rows]);
-  // What this machine lacks is bad input, reported immediately.
-  if (rows.length > 0) placeGpus([...plannedGroups(then).values()]);
   const note = (row: Replan): NewRow => ({
     kind: "note/replan",
     key: "resume",

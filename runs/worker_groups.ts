@@ -7,7 +7,7 @@ import {
   type RowKind,
   systemClock,
 } from "../engine/mod.ts";
-import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
+import { type KeptScores, PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
   type AnyRole,
   type Caller,
@@ -19,6 +19,7 @@ import {
   type GroupSpec,
   groupSpec,
   type Loss,
+  onGpu,
   type Operator,
   plannedGroups,
   PolicyTrainer,
@@ -36,8 +37,9 @@ import {
   type WorkersOptions,
 } from "../workers/mod.ts";
 import { Devices } from "./devices.ts";
+import { HostDevices } from "./host_devices.ts";
 
-/** The groups that train, each with a separate chain of versions. */
+/** Groups that train, each with a separate chain of versions. */
 type TrainerName = "trainer" | "critic";
 
 /**
@@ -61,8 +63,7 @@ export type WorkerGroupsOptions = {
   run: string;
   home: string;
   blocks: WorkerBlocks;
-  /** Worker roles; the shipped ones by default. */
-  roles?: readonly AnyRole[];
+  roles?: readonly AnyRole[]; // The shipped ones by default.
   artifacts: ArtifactStore;
   /** What earlier engines recorded about versions and checkpoints. */
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
@@ -78,6 +79,8 @@ export type WorkerGroupsOptions = {
   owns?: (epoch: number) => Promise<boolean>;
   isRecorded?: WorkersOptions["isRecorded"];
   hosts?: WorkersOptions["hosts"];
+  /** Where results of rewards are kept; absent: nowhere. */
+  kept?: KeptScores;
 };
 
 /** A group that is named before it can be started: the first operation waits for it. */
@@ -85,7 +88,6 @@ class LazyGroup implements Operator {
   readonly #started = Promise.withResolvers<WorkerGroup>();
   readonly #clock: Clock;
   #loss: { error: EngineError; at_ms: number } | null = null;
-
   readonly #adoption: Adoption;
   readonly #devices: Devices;
 
@@ -188,6 +190,7 @@ export class WorkerGroups {
   readonly #groups: Map<string, LazyGroup>;
   readonly #adoption: Adoption;
   readonly #devices: Devices;
+  readonly #hostDevices: HostDevices;
   readonly #ready = Promise.withResolvers<Workers>();
   #workers: Promise<Workers> | null = null;
 
@@ -198,7 +201,7 @@ export class WorkerGroups {
     this.#ready.promise.catch(() => undefined);
     const { blocks, restart, roles = ROLES } = options;
     this.#planned = plannedGroups(blocks, roles);
-    if (options.hosts) this.#devices.refuseHosts([...this.#planned.values()]);
+    this.#hostDevices = new HostDevices(this.#devices);
     this.#groups = new Map([...this.#planned.keys()].map((name) => [name, this.#lazy(name)]));
     const operators = new Map(roles.map((role) => [role, this.#operatorsOf(role)]));
     this.byRole = new Map([...operators].map(([role, all]) => [role, new RoleWorkers(role, all)]));
@@ -211,7 +214,8 @@ export class WorkerGroups {
         this.trainer.publish(policy, publication.dir, caller),
     });
     const [pool] = operators.get(rewardRole)!;
-    this.rewards = new RewardScorer({ pool: pool!, artifacts: options.artifacts });
+    const { artifacts, kept } = options;
+    this.rewards = new RewardScorer({ pool: pool!, artifacts, kept });
   }
 
   /** All trainers. */
@@ -297,7 +301,7 @@ export class WorkerGroups {
   #lazy(name: string): LazyGroup {
     const { clock = systemClock } = this.#options;
     const told = { clock, adoption: this.#adoption, devices: this.#devices };
-    return new LazyGroup(() => this.#spec(name), told);
+    return new LazyGroup((workers) => this.#spec(name, { workers }), told);
   }
 
   /** The groups of a role, in their order. */
@@ -331,17 +335,31 @@ export class WorkerGroups {
     return await this.#options.python(environment, python);
   }
 
-  async #spec(name: string, changed: { ranks?: number } = {}): Promise<GroupSpec> {
+  async #spec(
+    name: string,
+    { workers, ranks }: { workers: Workers; ranks?: number },
+  ): Promise<GroupSpec> {
     const own = this.#planned.get(name)!;
-    const gpus = changed.ranks === undefined || own.gpus === null
+    const gpus = ranks === undefined || own.gpus === null
       ? own.gpus
-      : { ...own.gpus, count: changed.ranks, devices: null };
-    const group = { ...own, ...changed, gpus };
+      : { ...own.gpus, count: ranks, devices: null };
+    const group = { ...own, ranks: ranks ?? own.ranks, gpus };
     const python = await this.#options.python(group.environment, group.python);
     const limits = limitsOf(this.#options.blocks.workers);
     const spec = (gpus: GpuPlace | null) => groupSpec(own.role, group, { python, gpus, ...limits });
     const all = [...this.#planned.values()].map((one) => one === own ? group : one);
-    return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
+    if (!this.#options.hosts) {
+      return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
+    }
+    if (group.gpus === null || !onGpu(group.gpus.device)) return spec(null);
+    const hosts = await workers.hostGpus();
+    const groups = all.map((one) => ({
+      ...one,
+      role: one.role.name,
+      gpus: one.gpus && onGpu(one.gpus.device) ? one.gpus : null,
+    }));
+    const place = ranks === undefined ? "placed" : "beside";
+    return this.#hostDevices[place](spec(null), { hosts, groups });
   }
 
   /**
@@ -353,8 +371,9 @@ export class WorkerGroups {
     { ranks, signal }: { ranks: number; signal?: AbortSignal },
   ): Promise<Operator & { end(): Promise<void> }> {
     const workers = await this.#ready.promise;
-    const spec = await this.#spec(name, { ranks });
-    const group = workers.group({ ...spec, group: redoGroup(name), hosts: workers.hostsOf(name) });
+    const spec = await this.#spec(name, { workers, ranks });
+    const hosts = spec.hosts ?? workers.hostsOf(name);
+    const group = workers.group({ ...spec, group: redoGroup(name), hosts });
     const end = () => Promise.resolve(workers.dismiss(redoGroup(name)));
     await group.ready(signal).catch(async (error) => {
       await end();

@@ -203,6 +203,8 @@ export class FakeAgent {
       pid: 1,
       host: "fake",
       packages: {},
+      gpus: this.#script.gpus ?? [],
+      gpu_order: null,
       groups: [...this.#groups.values()].map(({ held }) => held),
       tasks,
       received_seq: this.#receivedSeq,

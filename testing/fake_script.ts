@@ -26,6 +26,8 @@ export type FakeScript = {
   operations: Record<string, Record<string, FakeOperation>>;
   /** What rank 0 says of itself when ready, by role. */
   info?: Record<string, Record<string, unknown>>;
+  /** The GPUs of its host, as its hello announces them. Default: none. */
+  gpus?: string[];
   /** Where arguments are that were too long for their message. */
   artifacts?: Pick<ArtifactStore, "get">;
   /** Failures of a start, instead of becoming ready. */

@@ -4,6 +4,7 @@
  */
 export * from "./fake_agent.ts";
 export * from "./fake_launcher.ts";
+export * from "./fake_model_hub.ts";
 export type { FakeCall, FakeHook } from "./fake_operator.ts";
 export * from "./fake_run.ts";
 export * from "./fake_sampler.ts";

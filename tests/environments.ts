@@ -15,6 +15,7 @@ const WORKERS: Record<string, EnvironmentKind> = {
   HOLDFAST_TEST_PYTHON: environmentKind("torch"),
   HOLDFAST_TEST_DEEPSPEED_PYTHON: environmentKind("deepspeed"),
   HOLDFAST_TEST_VLLM_PYTHON: "vllm_cpu",
+  HOLDFAST_TEST_TRACKERS_PYTHON: "trackers",
 };
 
 const TRL = new URL("./requirements/trl.txt", import.meta.url);
@@ -24,7 +25,7 @@ const TRL = new URL("./requirements/trl.txt", import.meta.url);
  * left as it is.
  */
 export async function ensureTestEnvironments(): Promise<Record<string, string>> {
-  const env: Record<string, string> = {};
+  const env: Record<string, string> = { HOLDFAST_TEST_DENO: Deno.execPath() };
   for (const [name, kind] of Object.entries(WORKERS)) {
     env[name] = Deno.env.get(name) ??
       await ensureEnvironment(kind, { onProgress: say });

@@ -15,16 +15,17 @@ import { type Locked, Uv } from "./uv.ts";
 
 /**
  * One environment per engine and per build of PyTorch, so that DeepSpeed and vLLM never have to
- * agree on versions.
+ * agree on versions; and one for trackers, without PyTorch.
  */
-export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
+export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}` | "trackers";
 /** @internal */
 type Build = "cpu" | "cuda";
 
 type Recipe = {
   /** Modules that a user's own environment must have for this kind. */
   modules: string[];
-  build: Build;
+  /** The build of PyTorch; null: it has none. */
+  build: Build | null;
   /** What is installed besides PyTorch, by the names of files in `python/requirements`. */
   requirements: string[];
   /** Environment of the installation. */
@@ -60,6 +61,8 @@ const RECIPES: Record<EnvironmentKind, Recipe> = {
   deepspeed_cuda: recipe("deepspeed", "cuda"),
   vllm_cpu: vllm("cpu"),
   vllm_cuda: vllm("cuda"),
+  // A user's own interpreter needs only the client of the tracker that it is for.
+  trackers: { modules: [], build: null, requirements: ["trackers"] },
 };
 
 type Cost = { download_mib: number; disk_mib: number };
@@ -77,6 +80,7 @@ const COSTS: Record<string, Cost> = {
   vllm_cpu: { download_mib: 674, disk_mib: 2379 },
   vllm_cuda: { download_mib: 1166, disk_mib: 2379 },
   trl: { download_mib: 123, disk_mib: 458 },
+  trackers: { download_mib: 86, disk_mib: 291 },
 };
 
 /** Where environments are, and what creates them. */
@@ -168,7 +172,7 @@ async function ensureMade(
 
 /** Different requirements have different directories. */
 async function placeFor(kind: string, wanted: Wanted, python: PythonBuild): Promise<Place> {
-  const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
+  const files = allFilesOf(wanted);
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
   return placeOf(wanted.dir, { name: kind, text: texts.join("\n"), python });
 }
@@ -183,18 +187,30 @@ function pytorchFile(options: Requirements, build: Build): URL {
   return filesOf([`pytorch_${build}`], options)[0]!;
 }
 
+function allFilesOf(wanted: Wanted): URL[] {
+  const pytorch = wanted.build === null ? [] : [pytorchFile(wanted, wanted.build)];
+  return [...pytorch, ...wanted.requirements];
+}
+
 async function make(
   path: string,
   { making, python, ...wanted }: Wanted & { making: Making; python: BasePython },
 ): Promise<void> {
   const began = performance.now();
-  checkRoom(making, [pytorchFile(wanted, wanted.build), ...wanted.requirements], wanted);
+  checkRoom(making, allFilesOf(wanted), wanted);
   const uv = await Uv.of(wanted.dir, { python, making });
   await uv.venv(path, { python, making });
   const interpreter = join(path, "bin", "python");
-  const pytorch = await pytorchFor(interpreter, { ...wanted, making, uv });
+  const { build } = wanted;
+  const pytorch = build === null
+    ? []
+    : [await pytorchFor(interpreter, { ...wanted, build, making, uv })];
   const others = wanted.requirements.map((file): Locked => ({ file }));
-  await uv.install(interpreter, { requirements: [pytorch, ...others], making, env: wanted.env });
+  await uv.install(interpreter, {
+    requirements: [...pytorch, ...others],
+    making,
+    env: wanted.env,
+  });
   making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
 }
 
@@ -205,7 +221,7 @@ async function make(
  */
 async function pytorchFor(
   python: string,
-  options: Wanted & { making: Making; uv: Uv },
+  options: Wanted & { build: Build; making: Making; uv: Uv },
 ): Promise<Locked> {
   const { making, uv, build } = options;
   const cuda = { file: pytorchFile(options, "cuda") };

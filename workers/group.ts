@@ -37,6 +37,8 @@ type GroupOptions = {
   /** For arguments that are too long for their message. */
   artifacts: Pick<ArtifactStore, "put">;
   onEvent: (event: GroupEvent) => void;
+  /** The specification has changed: attaches the group for its next generation. */
+  onMoved: () => void;
   /** Whether this engine still owns the run. Checked before ranks are ended or cancelled. */
   owns: () => Promise<boolean>;
 };
@@ -75,13 +77,22 @@ export class WorkerGroup {
     this.#tasks = new OpenTasks(this, {
       ...options,
       onHung: (error) => this.#lost(error),
-      onOver: (running) => this.#emitOperation(running),
+      onOver: ({ op, key, sent_ms }) => {
+        const { group } = this.spec;
+        const ended_ms = options.clock.monotonic();
+        options.onEvent({ type: "operation", group, op, key, sent_ms, ended_ms });
+      },
     });
   }
 
   /** The identity with which it was started. */
   get spec(): GroupSpec {
     return this.#spec;
+  }
+
+  /** The next generation starts with this one. */
+  set spec(spec: GroupSpec) {
+    this.#spec = spec;
   }
 
   /**
@@ -251,9 +262,13 @@ export class WorkerGroup {
    * the same hash.
    */
   #specHash(): string {
-    const { role, ranks, python, module, spec } = this.spec;
+    const { role, ranks, python, module, spec, host_env } = this.spec;
     const { interface: named, parts } = this.#line ?? {};
-    const place = { ...(named && { interface: named }), ...(parts && { parts }) };
+    const place = {
+      ...(named && { interface: named }),
+      ...(parts && { parts }),
+      ...(host_env && { host_env }),
+    };
     return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...place });
   }
 
@@ -335,23 +350,20 @@ export class WorkerGroup {
     if (!this.#budget.spend(error)) {
       return this.#giveUp(this.#budget.final(error, this.spec.group), "failed");
     }
+    const { spec } = this;
     try {
       this.#leaveOut(error);
     } catch (refusal) {
       return this.#giveUp(refusal as EngineError, "failed");
     }
+    const start = this.spec === spec ? () => this.#start() : this.#options.onMoved;
     const { group } = this.spec;
     const generation = this.#generation + 1;
-    this.#options.onEvent({
-      type: "replaced",
-      group,
-      generation,
-      replacements: this.#budget.spent,
-      error,
-    });
+    const { spent: replacements } = this.#budget;
+    this.#options.onEvent({ type: "replaced", group, generation, replacements, error });
     this.#options.owns().then((owned) => {
       const isNext = !this.#failure && this.#line && this.#generation + 1 === generation;
-      if (owned && isNext) this.#start();
+      if (owned && isNext) start();
     });
   }
 
@@ -369,18 +381,6 @@ export class WorkerGroup {
     this.#state = state;
     this.#gate.reject(error);
     this.#emitState();
-  }
-
-  #emitOperation({ op, key, sent_ms }: Running): void {
-    const ended_ms = this.#options.clock.monotonic();
-    this.#options.onEvent({
-      type: "operation",
-      group: this.spec.group,
-      op,
-      key,
-      sent_ms,
-      ended_ms,
-    });
   }
 
   #emitState(): void {

@@ -19,6 +19,8 @@ export type GroupSpec = {
    * The hosts of its ranks, which are spread evenly and in order. Default: hosts that have room.
    */
   hosts?: readonly string[];
+  /** Environment of the ranks on a host, besides `env`: it puts them on that host's GPUs. */
+  host_env?: Readonly<Record<string, Record<string, string>>>;
   start_timeout_ms?: number;
   /** For operations whose caller sets no limit. */
   no_progress_ms?: number;
@@ -27,6 +29,11 @@ export type GroupSpec = {
    * @throws {EngineError} If there are not enough devices left.
    */
   without?: (failure: FailureFacts) => GroupSpec;
+  /**
+   * The same job without a host that was given up. Only for groups that have GPUs on named hosts.
+   * @throws {EngineError} If there is not enough left.
+   */
+  elsewhere?: (host: string) => GroupSpec;
 };
 
 /** Builds the spec that a group is started with. `gpus`: from `placeGpus`. */

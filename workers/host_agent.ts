@@ -77,6 +77,9 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
   return { ...agent, watch: new AbortController(), taken: false, leaving: Promise.withResolvers() };
 }
 
+/** The GPUs that an agent announced. */
+type AnnouncedGpus = Pick<Hello, "gpus" | "gpu_order">;
+
 /** What the adopted agent holds of a group that this engine has not requested yet. */
 export type Left = Inherited & { news: AgentMessage[] };
 
@@ -94,6 +97,9 @@ export class HostAgent {
   /** Agents so far. */
   #count = 0;
   #inherited = new Map<string, Left>();
+  /** By its newest agent. */
+  #gpus: AnnouncedGpus | null = null;
+  #announced = Promise.withResolvers<void>();
   #supervised: Promise<void> = Promise.resolve();
   #adopted: Promise<boolean> = Promise.resolve(false);
 
@@ -104,6 +110,14 @@ export class HostAgent {
   /** The link to the current agent; null while there is none. */
   get link(): AgentLink | null {
     return this.#agent?.link ?? null;
+  }
+
+  /**
+   * Settles when an agent has announced its GPUs. Null: it was given up, stopped or left before.
+   */
+  async gpus(): Promise<AnnouncedGpus | null> {
+    await this.#announced.promise;
+    return this.#gpus;
   }
 
   /** The agent that an earlier engine of this run left here. */
@@ -150,6 +164,7 @@ export class HostAgent {
    */
   async stop(): Promise<void> {
     const agent = this.#agent;
+    this.#announced.resolve();
     if (!agent) return;
     const { clock, hub, tenure } = this.#options;
     agent.watch.abort();
@@ -173,6 +188,7 @@ export class HostAgent {
 
   /** Leaves the agent and its ranks running, and drops the connection. */
   leave(): void {
+    this.#announced.resolve();
     this.#letBe(this.#agent);
     this.#agent = null;
   }
@@ -264,8 +280,7 @@ export class HostAgent {
   }
 
   async #supervise(agent: Agent): Promise<void> {
-    const { host, clock, hub, tenure, silent_ms, agent_start_ms, onLost, onGivenUp } =
-      this.#options;
+    const { host, clock, hub, tenure, silent_ms, agent_start_ms, onLost } = this.#options;
     const exited = Promise.race([agent.process.exited, agent.leaving.promise]);
     const limits = {
       clock,
@@ -290,12 +305,20 @@ export class HostAgent {
     });
     onLost(error);
     if (tenure.ended) return;
-    if (!this.#budget.spend(error)) return onGivenUp(this.#final(error));
+    if (!this.#budget.spend(error)) return this.#giveUp(error);
     try {
       await this.#start();
     } catch (cause) {
-      onGivenUp(this.#final(cause instanceof InfrastructureError ? cause : error));
+      this.#giveUp(cause instanceof InfrastructureError ? cause : error);
     }
+  }
+
+  #giveUp(cause: EngineError): void {
+    const text =
+      `${cause.message}\n  It was started ${this.#count} times without a completed operation`;
+    const error = new WorkerLostError(text, cause.facts, { cause, retryable: false });
+    this.#options.onGivenUp(error);
+    this.#announced.resolve();
   }
 
   /**
@@ -315,14 +338,12 @@ export class HostAgent {
     agent.leaving.resolve("its host is being reclaimed (SIGTERM)");
   }
 
-  #final(error: EngineError): EngineError {
-    const text =
-      `${error.message}\n  It was started ${this.#count} times without a completed operation`;
-    return new WorkerLostError(text, error.facts, { cause: error, retryable: false });
-  }
-
   #receive(message: AgentMessage): void {
-    if (message.type === "hello" && this.#agent) this.#emit(this.#agent, "attached");
+    if (message.type === "hello") {
+      this.#gpus = { gpus: message.gpus, gpu_order: message.gpu_order };
+      this.#announced.resolve();
+      if (this.#agent) this.#emit(this.#agent, "attached");
+    }
     if (message.type === "result") this.#budget.progressed();
     if (message.type === "leaving") return void this.#leaveHost(message.grace_ms);
     this.#options.onMessage(message);

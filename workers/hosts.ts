@@ -1,5 +1,6 @@
 import { type EngineError, InvalidInputError } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
+import type { HostGpus } from "./gpus_on_hosts.ts";
 import { DISMISS_GRACE_MS } from "./group.ts";
 import { HostAgent, type Left, LOCAL } from "./host_agent.ts";
 import type { Hub } from "./hub.ts";
@@ -135,6 +136,16 @@ export class Hosts {
       free: ranks ? Math.max(0, (ranks[role] ?? 0) - used(host)) : Infinity,
       shared: (named ?? null) !== null,
     }));
+  }
+
+  /** The hosts that may be used, once each has announced its GPUs or was given up. */
+  async gpus(): Promise<HostGpus[]> {
+    const announced = await Promise.all(this.#all.map((agent) => agent.gpus()));
+    return [...this.#hosts].flatMap(([host, { ranks, interface: named }], i): HostGpus[] => {
+      const found = announced[i]!;
+      const shared = (named ?? null) !== null;
+      return found && !this.#out.has(host) ? [{ host, ...found, ranks, shared }] : [];
+    });
   }
 
   /** What an earlier engine left of a group, by host. The caller becomes responsible for it. */

@@ -183,7 +183,7 @@ function spawn(command: Deno.Command, python: string): Deno.ChildProcess {
 }
 
 function agentEnvironment(options: LocalLauncherOptions): Record<string, string> {
-  const env = workerEnvironment();
+  const env = workerEnvironment({ hub_token: true }); // For rewards whose `env` names it.
   return {
     ...env,
     ...options.env,

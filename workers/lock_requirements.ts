@@ -35,6 +35,7 @@ export const LOCKS: { path: string; args: string[] }[] = [
   { path: `${WORKERS}/deepspeed`, args: LIKE_TORCH },
   { path: "tests/requirements/trl", args: LIKE_TORCH },
   { path: "tests/requirements/lint", args: [] },
+  { path: `${WORKERS}/trackers`, args: [] },
   { path: `${WORKERS}/vllm_cpu`, args: UNLOCKED },
   { path: `${WORKERS}/vllm_cuda`, args: [] },
   {

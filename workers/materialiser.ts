@@ -1,10 +1,5 @@
 import { stepCut } from "../data/mod.ts";
-import {
-  BadDataError,
-  type Clock,
-  InfrastructureError,
-  RemadeDifferentlyError,
-} from "../engine/mod.ts";
+import { BadDataError, type Clock, InfrastructureError } from "../engine/mod.ts";
 import {
   asidePath,
   type FileProblem,
@@ -14,9 +9,10 @@ import {
   type SetAside,
 } from "./checkpoint_files.ts";
 import { Checkpoint, wholeCheckpoint } from "./model_files.ts";
-import { type StepRecord, trainerRole } from "./roles/trainer.ts";
+import { trainerRole } from "./roles/trainer.ts";
 import { ask, done } from "./ask.ts";
 import type { Caller, Operator } from "./operator.ts";
+import { rebuild } from "./rebuild.ts";
 import type { RestartCause } from "./recovery.ts";
 import type { CheckpointNote, RedoStep, Route, VersionChain } from "./version_chain.ts";
 
@@ -165,9 +161,9 @@ export class Materialiser {
       checkpoint: saved,
     };
     const model_digest = saved === null && record.kind === "base" ? record.model_digest : null;
-    const args = { ...start, model_digest };
+    const load = { ...start, model_digest };
     try {
-      await ask(operator, [trainerRole, "load"], args, caller);
+      await rebuild(operator, [trainerRole, { load, redo: [] }], caller);
     } catch (error) {
       const problem = checkpoint && await problemBehind(error, checkpoint);
       throw problem === null ? error : new DamagedCheckpoint(checkpoint!, problem);
@@ -209,17 +205,11 @@ export class Materialiser {
         mismatch: null,
         non_finite_max: null,
       };
-      const asked = await ask(operator, [trainerRole, "train"], args, caller).catch(
-        async (error) => {
-          if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
-          throw error;
-        },
-      );
-      const redone = done(asked).answers[0].steps;
-      const recorded = step.note.steps;
-      const same = redone.length === recorded.length &&
-        redone.every((one, i) => sameStep(one, recorded[i]!));
-      if (!same) throw redoDrift(step.id, recorded, redone);
+      const again = { load: null, redo: [{ args, recorded: step.note.steps }] };
+      await rebuild(operator, [trainerRole, again], caller).catch(async (error) => {
+        if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
+        throw error;
+      });
     }
   }
 
@@ -302,28 +292,4 @@ function byWorldSize(steps: RedoStep[]): RedoStep[][] {
     else parts.push([step]);
   }
   return parts;
-}
-
-function sameStep(a: StepRecord, b: StepRecord): boolean {
-  return Object.is(a.loss, b.loss) && Object.is(a.grad_norm, b.grad_norm);
-}
-
-/**
- * The redone step gave different bits than the recorded one, so the weights would differ from those
- * that were rolled out.
- */
-function redoDrift(
-  version: string,
-  recorded: StepRecord[],
-  redone: StepRecord[],
-): RemadeDifferentlyError {
-  const show = (steps: StepRecord[]) =>
-    steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
-  return new RemadeDifferentlyError(
-    `Cannot redo version ${
-      version.slice(0, 12)
-    } because the redone step differs from the recorded one: recorded ${show(recorded)}; ` +
-      `redone ${show(redone)}. Redo on the same hardware, thread count and package versions`,
-    { version, recorded, redone },
-  );
 }

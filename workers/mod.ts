@@ -18,9 +18,11 @@ export { environmentsDir } from "./environments_dir.ts";
 export * from "./failures.ts";
 export { Faults } from "./faults.ts";
 export { ask, askResident } from "./ask.ts";
+export { rebuild } from "./rebuild.ts";
 export * from "./call.ts";
 export { WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
+export * from "./gpus_on_hosts.ts";
 export { type GroupSpec, groupSpec } from "./group_spec.ts";
 export type { HostOptions } from "./hosts.ts";
 export { Hub } from "./hub.ts";
@@ -28,6 +30,8 @@ export { type DoorSocket, type HubDoor, type HubFile, type SocketListener } from
 export * from "./local_launcher.ts";
 export { Arguments, argumentsOf, outputOf } from "./payload.ts";
 export * from "./model_files.ts";
+export { FetchedModel, fetchModels, type WantedModel } from "./model_hub.ts";
+export { ModelOpening } from "./model_opening.ts";
 export * from "./roles/role.ts";
 export * from "./roles/table.ts";
 export * from "./roles/trainer.ts";
@@ -64,6 +68,7 @@ export {
   PYTHON_MINOR_MAX,
   PYTHON_MINOR_MIN,
 } from "./python_interpreter.ts";
+export type { RowLength } from "./row_lengths.ts";
 export { runPython } from "./run_python.ts";
 export * from "./sampler_config.ts";
 export * from "./trainer_config.ts";
@@ -74,3 +79,9 @@ export * from "./workers.ts";
 export * from "./workers_config.ts";
 export { type AgentLine, type LineListener, type LineSocket, webSocketLine } from "./agent_line.ts";
 export { LIMITS } from "./limits.ts";
+export {
+  endEarlierTrackers,
+  startTracker,
+  type TrackerAnswer,
+  type TrackerProcess,
+} from "./tracker_process.ts";

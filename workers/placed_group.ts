@@ -7,7 +7,7 @@ import { placeRanks, type Room } from "./placement.ts";
 import type { AgentMessage, GroupState } from "./protocol.ts";
 import { joinLeft, type Part, Span } from "./span.ts";
 
-type PlacedOptions = ConstructorParameters<typeof WorkerGroup>[1] & {
+type PlacedOptions = Omit<ConstructorParameters<typeof WorkerGroup>[1], "onMoved"> & {
   hosts: Hosts;
   /** Ranks of its role that other groups have on a host. */
   used: (host: string) => number;
@@ -34,7 +34,11 @@ export class PlacedGroup {
     const rooms = options.hosts.rooms(spec.role, options.used);
     this.#places = leftPlaces(this.#left, { spec, rooms }) ?? placeRanks(spec, rooms);
     const last = Math.max(0, ...[...this.#left.values()].map((left) => left.group.generation));
-    this.group = new WorkerGroup(spec, { ...options, after: last || options.after });
+    const onMoved = () => {
+      this.#line?.lost("");
+      this.attach();
+    };
+    this.group = new WorkerGroup(spec, { ...options, onMoved, after: last || options.after });
   }
 
   /** The host of each rank. */
@@ -51,6 +55,8 @@ export class PlacedGroup {
   /** Starts the group, or adopts what was left of it, if all its hosts have an agent. */
   attach(): void {
     const { hosts, clock, owns } = this.#options;
+    const { hosts: named, ranks } = this.group.spec;
+    if (named?.length === ranks) this.#places = named; // A broken GPU may have moved it.
     const parts = [...new Set(this.#places)].flatMap((host): Part[] => {
       const link = hosts.link(host);
       const ranks = this.#places.filter((place) => place === host).length;
@@ -66,6 +72,7 @@ export class PlacedGroup {
       clock,
       owns,
       inherited,
+      env: (host) => this.group.spec.host_env?.[host] ?? {},
       onMessage: (message) => this.group.receive(message),
       onRanks: (state) => this.group.refresh(state),
       onBroken: (error) => this.#broken(error),
@@ -90,13 +97,15 @@ export class PlacedGroup {
   }
 
   /**
-   * One of its hosts was given up. Moves the group to other hosts if they have room, else ends it
+   * This host of it was given up. Moves the group to other hosts if they have room, else ends it
    * with this error.
    */
-  move(error: EngineError): void {
-    const { spec } = this.group;
+  move(host: string, error: EngineError): void {
+    const { hosts, used } = this.#options;
     try {
-      this.#places = placeRanks(spec, this.#options.hosts.rooms(spec.role, this.#options.used));
+      this.group.spec = this.group.spec.elsewhere?.(host) ?? this.group.spec;
+      const { spec } = this.group;
+      this.#places = placeRanks(spec, hosts.rooms(spec.role, used));
     } catch {
       return this.group.end(error);
     }

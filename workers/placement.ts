@@ -27,6 +27,13 @@ export function placeRanks(wanted: Wanted, rooms: readonly Room[]): string[] {
     );
     return checked(wanted, { places: named, rooms });
   }
+  const dealt = dealRanks(ranks, rooms);
+  if (dealt !== null) return dealt;
+  throw new InvalidInputError(noRoom(wanted, rooms), { group: wanted.group, ranks });
+}
+
+/** A host for each rank by the room that there is; null if there is not enough. */
+export function dealRanks(ranks: number, rooms: readonly Room[]): string[] | null {
   const whole = rooms.find(({ free }) => free >= ranks);
   if (whole) return Array.from({ length: ranks }, () => whole.host);
   const roomiest = rooms.filter(({ shared }) => shared).toSorted((a, b) => b.free - a.free);
@@ -34,8 +41,7 @@ export function placeRanks(wanted: Wanted, rooms: readonly Room[]): string[] {
   for (const { host, free } of roomiest) {
     for (let i = 0; i < free && places.length < ranks; i++) places.push(host);
   }
-  if (places.length === ranks) return places;
-  throw new InvalidInputError(noRoom(wanted, rooms), { group: wanted.group, ranks });
+  return places.length === ranks ? places : null;
 }
 
 function checked(

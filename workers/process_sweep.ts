@@ -36,6 +36,12 @@ function parseNonce(text: string): Nonce | null {
   return host === undefined ? nonce : { ...nonce, host };
 }
 
+/**
+ * How the host in the nonce of a run's tracker begins; its name follows. No host of workers can
+ * have such a name. Trackers end with their engine: no other engine adopts them.
+ */
+export const TRACKER_HOST = "~tracker.";
+
 /** This process's nonce for a run. */
 export function ownNonce(home: string, run: string): Nonce {
   return { home, run, engine_pid: process.pid, engine_start: processStart(process.pid) ?? "" };
@@ -175,7 +181,9 @@ export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: 
   const kept = new Set(adopted.map(nonceText));
   const led = new Set(agents().map(({ nonce }) => nonceText(nonce)));
   return (other) => {
-    if (other.home !== own.home) return false;
+    const isOurs = other.engine_pid === own.engine_pid && other.engine_start === own.engine_start;
+    const isTracker = other.host?.startsWith(TRACKER_HOST) === true;
+    if (other.home !== own.home || (isTracker && isOurs)) return false;
     if (other.run === own.run) return !kept.has(nonceText(other));
     const alive = processStart(other.engine_pid) === other.engine_start;
     return !alive && !led.has(nonceText(other));

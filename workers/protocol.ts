@@ -145,6 +145,12 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     pid: z.int(),
     host: z.string(),
     packages: z.record(z.string(), z.string()),
+    gpus: z.array(z.string()).default([]).describe(
+      "The GPUs that its ranks may use, as CUDA_VISIBLE_DEVICES names them.",
+    ),
+    gpu_order: z.literal("PCI_BUS_ID").nullable().default(null).describe(
+      "CUDA_DEVICE_ORDER that the names follow; null: the host's environment decides.",
+    ),
     groups: z.array(HeldGroup),
     tasks: z.array(HeldTask),
     received_seq: z.int().nonnegative().describe("Highest seq received from this engine boot."),

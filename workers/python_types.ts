@@ -27,8 +27,7 @@ const HEAD =
   `"""What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
 Generated from \`workers/\` by \`deno task schema\`.
-They are whole: no field has a default here. Fields that are missing, unknown or of another type
-are refused.
+They are whole: no field has a default. Missing, unknown and wrongly typed fields are refused.
 """
 
 from __future__ import annotations

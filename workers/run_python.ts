@@ -6,13 +6,13 @@ type PythonOutput = { code: number; stdout: string; stderr: string };
 /** Runs a module of our Python package to its end, with `input` on its standard input. */
 export async function runPython(
   python: string,
-  options: { module: string; args?: string[]; input: string },
+  options: { module: string; args?: string[]; input: string; hub_token?: boolean },
 ): Promise<PythonOutput> {
-  const { module, args = [], input } = options;
+  const { module, args = [], input, hub_token } = options;
   const child = new Deno.Command(python, {
     args: ["-m", module, ...args],
     clearEnv: true,
-    env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
+    env: { ...workerEnvironment({ hub_token }), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",

@@ -23,6 +23,8 @@ type Rendezvous = { address: string; port: number };
 type SpanOptions = {
   group: string;
   clock: Clock;
+  /** Environment of the ranks on a host, besides the group's. */
+  env?: (host: string) => Record<string, string>;
   /** Asked before ranks are ended. */
   owns: () => Promise<boolean>;
   onMessage: (message: AgentMessage) => void;
@@ -125,7 +127,8 @@ export class Span implements GroupLine {
     this.#answers.clear();
     this.#starting = this.#isWhole ? null : message;
     const [part] = this.#parts;
-    part!.link.send(this.#isWhole ? message : partOf(message, { part: part!, rendezvous: null }));
+    if (this.#isWhole) part!.link.send({ ...message, env: this.#env(message, part!) });
+    else part!.link.send(this.#part(message, part!, { rendezvous: null }));
   }
 
   /** Starts the ranks of the other hosts, which rank 0 waits for. */
@@ -135,11 +138,25 @@ export class Span implements GroupLine {
     this.#starting = null;
     try {
       for (const part of this.#parts.slice(1)) {
-        part.link.send(partOf(message, { part, rendezvous: { address, port } }));
+        part.link.send(this.#part(message, part, { rendezvous: { address, port } }));
       }
     } catch (error) {
       this.#options.onBroken(error as EngineError);
     }
+  }
+
+  #part(
+    message: StartGroup,
+    part: Placed,
+    { rendezvous }: { rendezvous: Rendezvous | null },
+  ): StartGroup {
+    const { first, ranks } = part;
+    const env = this.#env(message, part);
+    return { ...message, env, interface: part.interface, part: { first, ranks, rendezvous } };
+  }
+
+  #env({ env }: StartGroup, { host }: Placed): Record<string, string> {
+    return { ...env, ...this.#options.env?.(host) };
   }
 
   release(task: string): void {
@@ -292,13 +309,6 @@ function placed(parts: readonly Part[]): Placed[] {
     ranks += part.ranks;
     return { ...part, first };
   });
-}
-
-type OfHost = { part: Placed; rendezvous: Rendezvous | null };
-
-function partOf(message: StartGroup, { part, rendezvous }: OfHost): StartGroup {
-  const { first, ranks } = part;
-  return { ...message, interface: part.interface, part: { first, ranks, rendezvous } };
 }
 
 /** Joins the results into one, as if one agent had sent it. */

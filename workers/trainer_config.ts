@@ -105,7 +105,9 @@ const /** @internal */ trainerConfigSchema = z.strictObject({
     "Passes over a round's batch: the first in draw order, the others in orders derived " +
       "from the seed.",
   ).register(setting, { unit: "passes" }),
-  optimizer: Optimizer.prefault({}).describe("AdamW, its schedule and its gradient clipping."),
+  optimizer: Optimizer.prefault({}).describe(
+    "The optimizer, its schedule and its gradient clipping.",
+  ),
   devices: z.array(z.int().nonnegative()).min(1).nullable().default(null).describe(
     "GPUs of the ranks, one each: positions in CUDA_VISIBLE_DEVICES, or nvidia-smi's " +
       "numbers if it is not set; null: the first ones.",

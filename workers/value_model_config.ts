@@ -40,7 +40,7 @@ export const ValueModelConfig = z.strictObject({
     lr: Optimizer.shape.lr.unwrap().default(1e-5).describe(
       "The learning rate, higher than a policy's.",
     ),
-  }).prefault({}).describe("AdamW, its schedule and its gradient clipping."),
+  }).prefault({}).describe("The optimizer, its schedule and its gradient clipping."),
   engine: own("engine", engine),
   ranks: own("ranks", ranks),
   zero: own("zero", zero),

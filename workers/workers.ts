@@ -10,6 +10,7 @@ import {
 import { WorkerGroup } from "./group.ts";
 import type { GroupEvent } from "./group_event.ts";
 import type { GroupSpec } from "./group_spec.ts";
+import type { HostGpus } from "./gpus_on_hosts.ts";
 import { type AgentEvent, LOCAL } from "./host_agent.ts";
 import { checkHostNames, type Host, type HostOptions, Hosts, nonceHost } from "./hosts.ts";
 import { Hub } from "./hub.ts";
@@ -225,6 +226,11 @@ export class Workers {
     return others.reduce((sum, placed) => sum + placed.ranksOn(host), 0);
   }
 
+  /** The hosts that may be used, once each has announced its GPUs or was given up. */
+  hostGpus(): Promise<HostGpus[]> {
+    return this.#hosts.gpus();
+  }
+
   /** The hosts of a group's ranks. */
   hostsOf(name: string): string[] {
     return [...new Set(this.#groups.get(name)?.hosts)];
@@ -290,7 +296,7 @@ export class Workers {
   /** Moves the host's groups to hosts that have room, or ends them. */
   #givenUp(host: string, error: EngineError): void {
     if (this.#hosts.areOut) return this.#end(error);
-    for (const placed of this.#on(host)) placed.move(error);
+    for (const placed of this.#on(host)) placed.move(host, error);
   }
 
   #end(error: EngineError): void {

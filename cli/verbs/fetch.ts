@@ -1,5 +1,6 @@
 import { basename, dirname } from "node:path";
 import {
+  type Config,
   holds,
   loadConfig,
   namedFiles,
@@ -7,6 +8,7 @@ import {
   type ShippedFiles,
   shippedFiles,
 } from "../../configs/mod.ts";
+import { pinnedModels } from "../../runs/mod.ts";
 import { freeBytes, InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { download, presence } from "../download.ts";
 import { errorScreen, print, quoted, size } from "../output.ts";
@@ -37,10 +39,16 @@ type FetchOptions = {
  * stay unchanged. Returns what is there now.
  * @throws {InfrastructureError} Says what to put where by hand.
  */
-export async function fetchFiles(config: string, options: FetchOptions = {}): Promise<string> {
+export async function fetchFiles(file: string, options: FetchOptions = {}): Promise<string> {
   const { overrides = [], known = shippedFiles(), free = freeBytes } = options;
-  const wanted = await wantedBy(config, { overrides, known });
-  const lines: string[] = [];
+  const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
+  const say = (text: string) => void errorScreen().write(`${text}\n`);
+  const onSetup = ({ text }: { text: string }) => say(text);
+  const { models } = await pinnedModels(config, { say, onSetup, download: true });
+  const wanted = wantedBy(config, { file, known, may_be_none: models.length > 0 });
+  const lines = models.map(({ name, files, bytes, directory, digest }) =>
+    `${name}: ${files.length} files, ${size(bytes)}, digest ${digest.slice(0, 12)}, in ${directory}`
+  );
   for (const [i, files] of wanted.entries()) {
     const missing = await absent(files);
     try {
@@ -51,22 +59,21 @@ export async function fetchFiles(config: string, options: FetchOptions = {}): Pr
     }
     lines.push(await line(files, missing));
   }
-  return [...lines, `Run it: deno task rl run ${[config, ...overrides].map(quoted).join(" ")}`]
+  return [...lines, `Run it: deno task rl run ${[file, ...overrides].map(quoted).join(" ")}`]
     .join("\n");
 }
 
-async function wantedBy(
-  file: string,
-  { overrides, known }: { overrides: string[]; known: ShippedFiles[] },
-): Promise<ShippedFiles[]> {
-  const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
+function wantedBy(
+  config: Config,
+  { file, known, may_be_none }: { file: string; known: ShippedFiles[]; may_be_none: boolean },
+): ShippedFiles[] {
   const paths = namedFiles(config).map(({ text }) => text);
   const wanted = known.filter((files) => paths.some((path) => holds(files, path)));
-  if (wanted.length > 0) return wanted;
+  if (wanted.length > 0 || may_be_none) return wanted;
   throw new InvalidInputError(
     `Cannot fetch anything for ${file} because it reads nothing that 'fetch' can download. Fix: ` +
       "name " +
-      known.map(({ dir }) => dir).join(" or "),
+      known.map(({ dir }) => dir).join(" or ") + ", or a model of the hub (OWNER/NAME)",
     { file, paths },
   );
 }

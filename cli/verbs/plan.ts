@@ -1,5 +1,12 @@
 import { hasValueModel, refillOf } from "../../algs/mod.ts";
-import { type Config, evaluationSets, loadConfig, type LoadedConfig } from "../../configs/mod.ts";
+import { hubName, hubNameText } from "../../data/mod.ts";
+import {
+  type Config,
+  evaluationSets,
+  loadConfig,
+  type LoadedConfig,
+  namedFiles,
+} from "../../configs/mod.ts";
 import { buildFlow } from "../../flows/mod.ts";
 import { questionsOf, rowTables } from "../../runs/mod.ts";
 import type { Graph } from "../../engine/mod.ts";
@@ -27,6 +34,7 @@ async function printPlan(
   const graph = buildFlow(loaded.config);
   const arithmetic = batchArithmetic(loaded.config);
   const placement = placements(loaded.config);
+  const models = modelLines(loaded.config);
   const rows = await rowTables(loaded.config, { home: options.home });
   if (options.json) {
     const { name, hash, lines } = graph;
@@ -37,6 +45,7 @@ async function printPlan(
       stages: graph.count(),
       arithmetic,
       placement,
+      models,
       questions: questionsOf(loaded.config, rows),
     });
   }
@@ -48,6 +57,7 @@ async function printPlan(
     "",
     ...arithmetic.map((line) => `batch      ${line}`),
     ...placement.map((line) => `placement  ${line}`),
+    ...models.map((line) => `model      ${line}`),
     ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
   ].join("\n"));
 }
@@ -85,6 +95,8 @@ export function batchArithmetic(config: Config): string[] {
       ];
     case "evaluate":
       return [evaluationLine(config)];
+    case "prepare":
+      return [];
   }
 }
 
@@ -122,7 +134,25 @@ function onlineLines(
   ];
 }
 
+/** Models of the hub, and what the model block says about opening models. */
+function modelLines(config: Config): string[] {
+  const names = namedFiles(config).flatMap(({ path, kind, text }) => {
+    const name = kind === "model" ? hubName(text) : null;
+    return name === null ? [] : [`${path.join(".")}: ${hubNameText(name)} of the hub`];
+  });
+  const { attn_implementation = null, trust_remote_code = false } =
+    "model" in config && "path" in config.model ? config.model : {};
+  return [
+    ...names,
+    ...(attn_implementation ? [`attention by ${attn_implementation}`] : []),
+    ...(trust_remote_code
+      ? ["trust_remote_code is on: Python code of the model runs in the workers with your rights"]
+      : []),
+  ];
+}
+
 function placements(config: Config): string[] {
+  if (config.flow === "prepare") return [];
   const { trainer } = config;
   const sampler = "sampler" in config ? config.sampler : null;
   const line = (

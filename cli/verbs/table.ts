@@ -1,8 +1,10 @@
 import type { Verb } from "../verb.ts";
+import { adapterMergeVerb } from "./adapter_merge.ts";
 import { cancelVerb } from "./cancel.ts";
 import { checkpointsVerb } from "./checkpoints.ts";
 import { configSchemaVerb } from "./config_schema.ts";
 import { configShowVerb } from "./config_show.ts";
+import { dataPrepareVerb } from "./data_prepare.ts";
 import { dataPreviewVerb } from "./data_preview.ts";
 import { diffVerb } from "./diff.ts";
 import { doctorVerb } from "./doctor.ts";
@@ -14,6 +16,7 @@ import { logsVerb } from "./logs.ts";
 import { lossShowVerb } from "./loss_show.ts";
 import { lossTryVerb } from "./loss_try.ts";
 import { planVerb } from "./plan.ts";
+import { rescoreVerb } from "./rescore.ts";
 import { resumeVerb } from "./resume.ts";
 import { rewardTestVerb } from "./reward_test.ts";
 import { rolloutsVerb } from "./rollouts.ts";
@@ -22,6 +25,7 @@ import { runsVerb } from "./runs.ts";
 import { serveVerb } from "./serve.ts";
 import { showVerb } from "./show.ts";
 import { signalVerb } from "./signal.ts";
+import { trackVerb } from "./track.ts";
 import { verifyVerb } from "./verify.ts";
 import { whyVerb } from "./why.ts";
 
@@ -33,6 +37,7 @@ export const VERBS: readonly Verb[] = [
   forkVerb,
   serveVerb,
   gcVerb,
+  trackVerb,
   signalVerb,
   cancelVerb,
   runsVerb,
@@ -41,6 +46,7 @@ export const VERBS: readonly Verb[] = [
   rolloutsVerb,
   checkpointsVerb,
   verifyVerb,
+  rescoreVerb,
   diffVerb,
   whyVerb,
   planVerb,
@@ -49,6 +55,8 @@ export const VERBS: readonly Verb[] = [
   lossShowVerb,
   lossTryVerb,
   dataPreviewVerb,
+  dataPrepareVerb,
+  adapterMergeVerb,
   doctorVerb,
   configSchemaVerb,
   configShowVerb,
@@ -58,6 +66,7 @@ export const VERBS: readonly Verb[] = [
 export const GROUPS: Readonly<Record<string, string>> = {
   reward: "test rewards",
   loss: "inspect losses",
-  data: "inspect data",
+  data: "inspect and prepare data",
+  adapter: "work with adapters",
   config: "inspect configurations",
 };

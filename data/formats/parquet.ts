@@ -4,18 +4,13 @@ import {
   type Compressors,
   type FileMetaData,
   parquetMetadataAsync,
-  parquetReadObjects,
 } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { DataError } from "../errors.ts";
 import type { Columns } from "../row_fields.ts";
 import type { DataFormat, PackedFile } from "./format.ts";
 import { jsonValue } from "./json_value.ts";
-
-/** Columns decoded at once: bounds the memory of a large row group. */
-const SPAN_BYTES = 32 * 1024 * 1024;
-const SPAN_ROWS_MIN = 256;
-const SPAN_ROWS_MAX = 65_536;
+import { type ParquetSource, rowsOfGroup } from "./parquet_pages.ts";
 
 /**
  * All codecs. A page without values, as of a column of nulls, has nothing to decompress: the
@@ -30,32 +25,43 @@ const CODECS: Compressors = Object.fromEntries(
 );
 
 /**
- * Apache Parquet: all codecs, nested columns, dates as ISO 8601 texts. A row group is decoded in
- * spans of rows, one in memory at a time.
+ * Apache Parquet: all codecs, nested columns, dates as ISO 8601 texts. One page of each column is
+ * in memory at a time.
  */
 export const parquet: DataFormat = {
   name: "parquet",
   endings: [".parquet"],
   compressible: false,
   counts: "row",
-  rows: (file) => readParquet(file),
+  rows: readParquet,
 };
 
-/** The rows of a file; at most `span_rows` are decoded at once. */
-export async function* readParquet(
-  { path, named }: Pick<PackedFile, "path" | "named">,
-  { span_rows = SPAN_ROWS_MAX }: { span_rows?: number } = {},
-): AsyncGenerator<Columns> {
+async function* readParquet({ path, named }: PackedFile): AsyncGenerator<Columns> {
   const handle = await open(path);
   try {
     const file = await bufferOf(handle);
-    const metadata = await metadataOf(file, named);
-    for (const { from, to } of spansOf(metadata, span_rows)) {
-      const rows = await span({ file, metadata, from, to }, named);
-      for (const row of rows) yield jsonValue(row) as Columns;
-    }
+    yield* rowsOf({ file, metadata: await metadataOf(file, named), compressors: CODECS }, named);
   } finally {
     await handle.close();
+  }
+}
+
+async function* rowsOf(source: ParquetSource, named: string): AsyncGenerator<Columns> {
+  let [read, end] = [0, 0];
+  try {
+    for (const group of source.metadata.row_groups) {
+      end += Number(group.num_rows);
+      for await (const rows of rowsOfGroup(source, group)) {
+        yield* rows.map((row) => jsonValue(row) as Columns);
+        read += rows.length;
+      }
+    }
+  } catch (error) {
+    throw new DataError(
+      `the rows from this one to row ${end} cannot be decoded (${(error as Error).message}); the ` +
+        "file is damaged: write or download it again",
+      { file: named, row: read + 1 },
+    );
   }
 }
 
@@ -85,45 +91,6 @@ async function metadataOf(file: AsyncBuffer, named: string): Promise<FileMetaDat
       `the file is no Parquet, or it is cut off (${(error as Error).message}); write or download ` +
         "it again, or name its `format`",
       { file: named },
-    );
-  }
-}
-
-/** Rows of a file that are decoded together, [from, to). */
-function* spansOf(
-  { row_groups }: FileMetaData,
-  rowsMax: number,
-): Generator<{ from: number; to: number }> {
-  let start = 0;
-  for (const { num_rows, total_byte_size } of row_groups) {
-    const [rows, bytes] = [Number(num_rows), Math.max(Number(total_byte_size), 1)];
-    const fitting = Math.floor(rows * SPAN_BYTES / bytes);
-    const most = Math.min(Math.max(fitting, SPAN_ROWS_MIN), rowsMax);
-    for (let from = 0; from < rows; from += most) {
-      yield { from: start + from, to: start + Math.min(from + most, rows) };
-    }
-    start += rows;
-  }
-}
-
-type Span = { file: AsyncBuffer; metadata: FileMetaData; from: number; to: number };
-
-async function span({ file, metadata, from, to }: Span, named: string): Promise<unknown[]> {
-  try {
-    return await parquetReadObjects({
-      file,
-      metadata,
-      compressors: CODECS,
-      rowStart: from,
-      rowEnd: to,
-      useOffsetIndex: true,
-      utf8: false,
-    });
-  } catch (error) {
-    throw new DataError(
-      `the rows from this one to row ${to} cannot be decoded (${(error as Error).message}); the ` +
-        "file is damaged: write or download it again",
-      { file: named, row: from + 1 },
     );
   }
 }

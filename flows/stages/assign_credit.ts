@@ -7,13 +7,16 @@ import {
   maskedOf,
   masksTruncated,
   OpenedAlgorithm,
+  readsTokenRewards,
   teaches,
 } from "../../algs/mod.ts";
 import { ArtifactRef, type Batch, type Column } from "../../data/mod.ts";
 import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
+import { RewardConfig } from "../../rewards/mod.ts";
 import { Trainer } from "../resources.ts";
 import { creditRound, RoundTokens } from "./credit_round.ts";
 import { updatesOf } from "./optimizer_steps.ts";
+import { rewardParts } from "./reward_parts.ts";
 import { roundMetrics } from "./round_metrics.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
@@ -50,6 +53,9 @@ const Input = z.strictObject({
       "The policy waits until the value model has `trained` on the batches of this many `rounds`.",
     ),
   algorithm: AlgorithmChoice,
+  rewards: z.array(RewardConfig).min(1).optional().describe(
+    "Absent: the algorithm reads only their sum.",
+  ),
   opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   temperature: z.number().positive(),
   updates_per_batch: z.int().positive(),
@@ -165,10 +171,16 @@ async function assign(
   ctx: Context,
 ): Promise<Assigned> {
   const round: CreditRound = creditRound(alive);
-  const token_reward = await tokens.rewards();
+  const token_reward = await tokens.rewards({ functions: readsTokenRewards(input.algorithm) });
   const given = await tokens.given({ ...input.tokens, ...input.values }, round);
-  const { opened } = input;
-  const whole = { ...round, ...(token_reward && { token_reward }), ...given, coef: coefOf(input) };
+  const { opened, rewards } = input;
+  const whole = {
+    ...round,
+    ...(token_reward && { token_reward }),
+    ...(rewards && { parts: rewardParts(alive, rewards, token_reward) }),
+    ...given,
+    coef: coefOf(input),
+  };
   if (opened === undefined) return creditOf(input.algorithm, whole);
   return await ctx.resource(Trainer).credit(
     { algorithm: opened.source, round: await ctx.artifacts.putJson(whole) },

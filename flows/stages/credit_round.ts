@@ -69,21 +69,26 @@ export class RoundTokens {
   }
 
   /**
-   * Token rewards, if an environment gave any; the reward of an observation goes to the sampled
-   * token before it.
+   * What tokens earn beside the reward of their sequence, if an environment or a reward function
+   * says it. `functions`: whether those of functions are wanted.
    */
-  async rewards(): Promise<number[][] | undefined> {
-    if (!this.#groups.some(({ token_rewards }) => token_rewards)) return undefined;
-    return (await this.#read()).map(({ action_mask, token_rewards }) => {
-      const given: number[] = [];
-      let early = 0;
-      for (const [t, bit] of action_mask.entries()) {
-        const reward = token_rewards?.[t] ?? 0;
-        if (bit) given.push(reward + (given.length === 0 ? early : 0));
-        else if (given.length === 0) early += reward;
-        else given[given.length - 1]! += reward;
-      }
-      return given;
+  async rewards({ functions = true } = {}): Promise<number[][] | undefined> {
+    const byEnvironment = this.#groups.some(({ token_rewards }) => token_rewards);
+    const byFunctions = functions && this.#groups.some(({ token_scores }) => token_scores);
+    if (!byEnvironment && !byFunctions) return undefined;
+    const scores: (Float32Array | undefined)[] = []; // [N][T]
+    for (const { token_scores, group } of this.#groups) {
+      const column = byFunctions && token_scores
+        ? decodeColumn(await this.#artifacts.get(token_scores))
+        : [];
+      scores.push(...group.samples.map((_, i) => column[i]));
+    }
+    return (await this.#read()).map(({ action_mask, token_rewards }, i) => {
+      const earned = ofSampled(action_mask, token_rewards);
+      const own = ofSampled(action_mask, scores[i]);
+      // The sequence's reward, which is there, has their sum already.
+      const sum = own.reduce((total, score) => total + score, 0);
+      return earned.map((reward, t) => reward + own[t]! - (t === own.length - 1 ? sum : 0));
     });
   }
 
@@ -127,4 +132,17 @@ export class RoundTokens {
     const trajectories = await this.#read();
     return rows.map((row, i) => row.filter((_, t) => trajectories[i]!.action_mask[t]));
   }
+}
+
+/** The numbers of sampled tokens; that of an observation goes to the sampled token before it. */
+function ofSampled(action_mask: Uint8Array, rewards: Float32Array | undefined): number[] {
+  const given: number[] = [];
+  let early = 0;
+  for (const [t, bit] of action_mask.entries()) {
+    const reward = rewards?.[t] ?? 0;
+    if (bit) given.push(reward + (given.length === 0 ? early : 0));
+    else if (given.length === 0) early += reward;
+    else given[given.length - 1]! += reward;
+  }
+  return given;
 }

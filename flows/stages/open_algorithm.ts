@@ -55,7 +55,7 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
       await ctx.artifacts.putJson(given),
       ctx,
     );
-    const fault = misuse(described, use);
+    const fault = misuse(described, { ...use, parts: algorithm.parts });
     if (fault !== null) {
       throw new BadDataError(`Cannot use ${given.file} because ${fault}`, {
         source: algorithm.source,
@@ -94,7 +94,10 @@ export async function sourceOf(
 }
 
 /** Why this flow cannot use a file; null if it can. */
-export function misuse(described: AlgorithmDescription, use: Use): string | null {
+export function misuse(
+  described: AlgorithmDescription,
+  use: Use & Pick<PythonAlgorithm, "parts">,
+): string | null {
   const { needs, value_inputs, inputs, group_min, pairs, coef } = described;
   const unknown = inputs.find((name) =>
     !name.startsWith("coef.") && ![...ALWAYS, ...GIVEN[use.learns_from]].includes(name)
@@ -107,6 +110,9 @@ export function misuse(described: AlgorithmDescription, use: Use): string | null
     const value = needs.find((name) => name === "values" || name === "bootstrap");
     if (value !== undefined && !use.value_model) {
       return `its credit reads '${value}', but it has no value_loss(x, c, s)`;
+    }
+    if (needs.includes("parts") && !use.parts) {
+      return "its credit reads 'parts', but algorithm.parts is not true";
     }
     if (pairs) return "its loss compares pairs, but this flow has none: use flow: preference";
   } else if (value_inputs !== null) {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AlgorithmChoice, hasSignal, SURPLUS } from "../../algs/mod.ts";
 import { ArtifactRef, type Picks, Sampling, type Slab } from "../../data/mod.ts";
 import { type Context, defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
-import { RewardConfig } from "../../rewards/mod.ts";
+import { RewardConfig, RewardShaping } from "../../rewards/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
 import { checkFailed, isMasked } from "./assign_credit.ts";
 import { creditRound } from "./credit_round.ts";
@@ -12,6 +12,7 @@ import { MixedStream, Mixing } from "./mixed_stream.ts";
 import { drawsOf, OpenedSplit } from "./open_data.ts";
 import { Published } from "./publish_policy.ts";
 import { roundMetrics } from "./round_metrics.ts";
+import { passesFilter } from "./passes_filter.ts";
 import { ScoredGroup, scoreGroup } from "./score_group.ts";
 
 const /** @internal */ drawsSchema = z.strictObject({
@@ -53,6 +54,7 @@ const Input = z.strictObject({
   on_failed_sample: z.enum(["drop_group", "drop_sample"]),
   failed_fraction_max: z.number(),
   algorithm: AlgorithmChoice,
+  shaping: RewardShaping.optional().describe("Absent: the sum is the reward."),
   mixing: Mixing.optional().describe("Absent: sources are not mixed."),
 });
 /** @internal */
@@ -83,7 +85,7 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
   eager: true,
   attempts_max: 1, // What it calls has separate attempts.
   async run(input, ctx: RecordingContext) {
-    const { round, last, count, batches_max, surplus, draws, algorithm } = input;
+    const { round, last, count, batches_max, surplus, draws } = input;
     const from = draws.next ?? (round - 1) * count;
     const discards = surplus === "discard";
     const usable = discards ? [] : await pendingOf(draws, ctx);
@@ -95,7 +97,7 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
       const batch = await sampleBatch({ ...next, picks: mixed?.next(next) }, input, ctx);
       drawn.push(...batch);
       for (const group of batch) {
-        const reason = dropReason(algorithm, group);
+        const reason = dropReason(input, group);
         if (reason === null) usable.push(group);
         else dropped.push(reason);
       }
@@ -143,20 +145,27 @@ async function sampleBatch(
 
 async function sampleSlab(item: Slab, input: Input, ctx: Context): Promise<ScoredGroup[]> {
   const { published, samples_per_prompt, sampling, seed, rewards, on_failed_sample } = input;
+  const shaped = input.shaping && { shaping: input.shaping };
   const work = { item, published, samples_per_prompt, sampling, seed };
   const groups = await ctx.call(generateSlab, work, { id: item.id });
   return await Promise.all(
     groups.map((item) =>
-      ctx.call(scoreGroup, { item, rewards, on_failed_sample }, { id: item.id })
+      ctx.call(scoreGroup, { item, rewards, on_failed_sample, ...shaped }, { id: item.id })
     ),
   );
 }
 
 /** Why a group has no signal; null: it has one. */
-function dropReason(algorithm: AlgorithmChoice, group: ScoredGroup): string | null {
+function dropReason(
+  { algorithm, shaping }: Pick<Input, "algorithm" | "shaping">,
+  group: ScoredGroup,
+): string | null {
   if (group.failed !== null) return `failed.${group.failed}`;
   if (group.lengths.every((length) => length === 0)) return "filtered.no_tokens";
   if (isMasked(group, algorithm)) return "filtered.truncated";
+  if (shaping?.filter) {
+    return passesFilter(group, shaping.filter) ? null : "filtered.filter_score";
+  }
   return hasSignal(algorithm, creditRound([group])) ? null : "filtered.zero_advantage";
 }
 

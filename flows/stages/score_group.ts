@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { GroupRef, StopReason } from "../../data/mod.ts";
+import { ArtifactRef, encodeColumn, GroupRef, StopReason } from "../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
-import { RewardConfig, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
+import { RewardConfig, RewardShaping, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { Rewards } from "../resources.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
@@ -20,6 +20,9 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   stops: z.array(StopReason).describe("[G]"),
   token_rewards: z.literal(true).optional().describe(
     "Whether an environment rewarded tokens; absent: it did not.",
+  ),
+  token_scores: ArtifactRef.optional().describe(
+    "A column with what reward functions gave each token, over whole trajectories; absent: none.",
   ),
   failures: z.record(z.string(), z.int()).optional().describe(
     "Samples without a score, by reason; absent: none, or an older record.",
@@ -63,12 +66,14 @@ const Input = z.strictObject({
   item: GeneratedGroup,
   rewards: z.array(RewardConfig).min(1),
   on_failed_sample: z.enum(["drop_group", "drop_sample"]),
+  shaping: RewardShaping.optional().describe("Absent: the sum is the reward."),
 });
 /** @internal */
 type Input = z.input<typeof Input>;
 
 /**
- * Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice.
+ * Scores every trajectory of one group. Reads one artifact and writes at most one, named by its
+ * content: safe to run twice.
  */
 export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   name: "score_group",
@@ -78,13 +83,13 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   phase: "generation",
   eager: true,
   failed: ({ detail }) => detail !== null,
-  async run({ item, rewards, on_failed_sample }, ctx: RecordingContext) {
+  async run({ item, rewards, on_failed_sample, shaping }, ctx: RecordingContext) {
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
     const functions = scoringFunctions(rewards);
     // User code sees it.
     if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable();
-    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
+    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories, shaping };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const unscored = scores.filter(({ failed }) => failed !== null);
@@ -92,6 +97,13 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
     const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
     const names = partNames(functions.map(({ name }) => name), parts);
+    const rows = kept.map((i) => {
+      const { tokens, action_mask } = trajectories[i]!;
+      const row = new Float32Array(tokens.length);
+      row.set(scores[i]!.token_rewards ?? [], Math.max(action_mask.indexOf(1), 0));
+      return row;
+    });
+    const earned = kept.some((i) => scores[i]!.token_rewards);
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
@@ -106,6 +118,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
       ...(trajectories.some(({ token_rewards }) => token_rewards)
         ? { token_rewards: true as const }
         : {}),
+      ...(earned && { token_scores: await ctx.artifacts.put(encodeColumn(rows)) }),
       ...(failure === null
         ? {}
         : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),

@@ -55,6 +55,8 @@ Deno.test("ratioBounds() is an algorithm's own clip and its ratio's kind, else P
     gspo: "0.0003 0.0004 sequence_mean",
     rloo: "0.2 0.2 sequence",
     cispo: " 4 token",
+    sapo: "0.2 0.2 token",
+    gdpo: "0.2 0.2 token",
     ppo: "0.2 0.2 token",
     reinforce: "0.2 0.2 token",
     p3o: "0.2 0.2 token",

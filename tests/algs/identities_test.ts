@@ -24,6 +24,7 @@ const ROUND: FullRound = {
   values: zeros,
   bootstrap: GROUP.map(() => 0),
   coef: {},
+  parts: [],
 };
 
 async function advantages(
@@ -32,7 +33,8 @@ async function advantages(
   reward: number[],
 ): Promise<number[]> {
   const { credit } = traced(ONLINE_ALGORITHMS[name]).vary(settings);
-  return (await credit!({ ...ROUND, reward })).advantage.flat();
+  const parts = [{ name: "only", weight: 1, paid: reward }];
+  return (await credit!({ ...ROUND, reward, parts })).advantage.flat();
 }
 
 function close(actual: readonly number[], expected: readonly number[], bound: number): void {
@@ -70,6 +72,8 @@ const STAYS: Partial<Record<Name, Record<string, unknown> | null>> = {
   dapo: { std_epsilon: 0 },
   gspo: { std_epsilon: 0 },
   cispo: { std_epsilon: 0 },
+  sapo: { std_epsilon: 0 },
+  gdpo: { std_epsilon: 0 },
   p3o: { std_epsilon: 0 },
   ppo: {},
   reinforce_plus_plus: {},

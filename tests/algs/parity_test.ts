@@ -40,6 +40,8 @@ type Case = {
    * the profile says.
    */
   cut?: "not_counted" | "counts";
+  /** Of each reward function; one of weight 1 by default. The last does not apply everywhere. */
+  weights?: number[];
 };
 
 const vllm = { use_vllm: true };
@@ -111,6 +113,26 @@ const CASES: Case[] = [
     name: "cispo",
     ours: { ...here, clip_high: 4, kl_coef: 0.04 },
   },
+  { trainer: "grpo", trl: { ...vllm, loss_type: "sapo" }, name: "sapo" },
+  {
+    trainer: "grpo",
+    trl: {
+      ...twice,
+      loss_type: "sapo",
+      beta: 0.04,
+      sapo_temperature_pos: 2,
+      sapo_temperature_neg: 0.5,
+    },
+    name: "sapo",
+    ours: { ...here, kl_coef: 0.04, temperature_positive: 2, temperature_negative: 0.5 },
+  },
+  ...[[1], [1, 0.5], [2, -1, 0.25]].map((weights): Case => ({
+    trainer: "grpo",
+    trl: { ...twice, multi_objective_aggregation: "normalize_then_sum" },
+    name: "gdpo",
+    ours: here,
+    weights,
+  })),
   { trainer: "grpo", trl: { ...vllm, importance_sampling_level: "sequence" }, name: "gspo" },
   {
     trainer: "grpo",
@@ -185,11 +207,16 @@ function sampled({ mask, inputs }: EvaluatedSequence, name: string): number[] {
 function creditFor(
   choice: AlgorithmChoice,
   sequences: EvaluatedSequence[],
-  reward: number[],
+  { rewards, weights }: { rewards: (number | null)[][]; weights: number[] },
 ): number[] {
+  const parts = weights.map((weight, k) => ({ name: `reward_${k}`, weight, paid: rewards[k]! }));
+  const reward = sequences.map((_, s) =>
+    parts.reduce((sum, { weight, paid }) => sum + weight * (paid[s] ?? 0), 0)
+  );
   const length = sequences.map((one) => sampled(one, "logp").length);
   const { advantage } = creditOf(choice, {
     reward,
+    parts,
     length,
     group: sequences.map(({ group }) => group),
     stop: sequences.map(() => "stop"),
@@ -208,8 +235,9 @@ function same(actual: readonly number[], expected: readonly number[], what: stri
   ok(Math.max(...misses) <= 1e-10 * scale, `${what}: ours ${actual}, TRL's ${expected}`);
 }
 
-for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
-  const title = `${name} ${JSON.stringify(ours)} is TRL's ${trainer} ${JSON.stringify(trl)}`;
+for (const { trainer, trl, name, ours = {}, old_is_current, cut, weights = [1] } of CASES) {
+  const title = `${name} ${JSON.stringify(ours)} is TRL's ${trainer} ${JSON.stringify(trl)}` +
+    (weights.length > 1 ? ` with weights ${weights}` : "");
   Deno.test(`under profile trl ${title}: advantages, loss and gradient`, async () => {
     const settings = { ...profileOf("trl", name)!.settings, ...ours };
     const choice = AlgorithmChoice.parse({ name, profile: "trl", ...settings });
@@ -218,7 +246,12 @@ for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
     for (const seed of SEEDS) {
       const sequences = sequencesOf(seed, { pairs });
       const next = uniform(seed + 50);
-      const rewards = sequences.map(() => Math.round(4 * next()) / 2);
+      const rewards = weights.map((_, k) =>
+        sequences.map((_, s) => {
+          const paid = Math.round(4 * next()) / 2;
+          return k > 0 && k === weights.length - 1 && s === 1 ? null : paid;
+        })
+      );
       const stop = sequences.map((_, s) =>
         cut && s % GROUP === GROUP - 1 ? "length" as const : "stop" as const
       );
@@ -227,11 +260,12 @@ for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
         sequences,
         settings: trl,
         rewards,
+        weights,
         group: GROUP,
         cut: stop.map((one) => one === "length"),
       };
       const theirs = await TRL.ask(trainer, argument) as Outcome;
-      const advantage = theirs.advantages && creditFor(choice, sequences, rewards);
+      const advantage = theirs.advantages && creditFor(choice, sequences, { rewards, weights });
       if (advantage) same(advantage, theirs.advantages!, "advantages");
       const step = {
         sequences: sequences.map((one, s) => ({

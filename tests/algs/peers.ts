@@ -269,6 +269,21 @@ const verl: Record<string, Peer> = {
       return { advantage, logp: cispo(round, advantage, CLIP) };
     },
   },
+  // `compute_policy_loss_sapo`: (4 ÷ τ) σ(τ (r − 1)), a mean of completions' means.
+  sapo: {
+    compute(round) {
+      const advantage = spread(round, perGroup(round, zscore(1e-6)));
+      const logp = round.logp.map((row, i) =>
+        row.map((logp, t) => {
+          const [ratio, A] = [Math.exp(logp - round.old_logp[i]![t]!), advantage[i]![t]!];
+          const gate = 1 / (1 + Math.exp(-(A > 0 ? 1 : 1.05) * (ratio - 1)));
+          return -4 * gate * (1 - gate) * ratio * A / row.length / round.logp.length;
+        })
+      );
+      return { advantage, logp };
+    },
+    gradient_factor: (round) => filled(round) / round.logp.length,
+  },
   reinforce_plus_plus: verlWhitening((round) => verlRewards(round).map(toGo)),
   reinforce_plus_plus_baseline: verlWhitening((round) => spread(round, perGroup(round, centered))),
   ppo: {

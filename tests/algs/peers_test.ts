@@ -253,15 +253,6 @@ Deno.test("every profile and its page name the commit or release that it is from
   }
 });
 
-Deno.test("profile trl is of the release that it is compared with", async () => {
-  const pinned = await Deno.readTextFile(new URL("../requirements/trl.txt", import.meta.url));
-  const { source } = profileOf("trl", "grpo")!;
-  ok(
-    "release" in source && pinned.includes(`trl==${source.release}`),
-    "tests/requirements/trl.txt has another TRL",
-  );
-});
-
 Deno.test("profile openrlhf takes the KL after the z-score: equal rewards learn no noise", () => {
   const round = {
     reward: [1, 1, 0, 1],

@@ -103,7 +103,7 @@ Deno.test("a profile that the algorithm lacks is refused where it is written", a
   );
 });
 
-Deno.test("a problem with what a profile filled in is told where the profile stands", async () => {
+Deno.test("a problem with a profile's value is reported at the profile's line", async () => {
   strictEqual(
     await refusal("{ name: grpo, profile: trl, importance_low: 4 }"),
     "run.yaml:4:56 algorithm.importance_low: must be less than importance_high (3), got 4",

@@ -32,9 +32,11 @@ function testShape(variant: Variant): void {
 function testGroups(variant: Variant): void {
   Deno.test(`credit ${variant.title}: a constant added to a group changes nothing`, async () => {
     const round = roundOf(4);
+    const shift = (i: number) => (round.group[i] === 1 ? 3 : -2);
     const shifted = {
       ...round,
-      reward: round.reward.map((r, i) => r + (round.group[i] === 1 ? 3 : -2)),
+      reward: round.reward.map((r, i) => r + shift(i)),
+      parts: withPaid(round, (paid, i) => paid + shift(i)),
     };
     close(await advantages(variant, shifted), await advantages(variant, round), 1e-9);
   });
@@ -100,19 +102,34 @@ function roundOf(
     values: rows(() => 2 * next() - 1),
     bootstrap: group.map((_, i) => (i % 3 === 1 ? 2 * next() - 1 : 0)),
     coef: { kl: 0.05 },
+    // One does not apply to every sample.
+    parts: [2, 0.5].map((weight, k) => ({
+      name: `part_${k}`,
+      weight,
+      paid: group.map((_, i) => (k === 1 && i % 4 === 3 ? null : Math.round(8 * next()) / 4)),
+    })),
   };
 }
+
+/** The parts with other pay for the samples that they apply to. */
+const withPaid = ({ parts }: FullRound, change: (paid: number, i: number) => number) =>
+  parts.map((part) => ({
+    ...part,
+    paid: part.paid.map((paid, i) => paid === null ? null : change(paid, i)),
+  }));
 
 const withoutKl = (round: FullRound): FullRound => ({ ...round, ref_logp: round.old_logp });
 const equalRewards = (round: FullRound): FullRound => ({
   ...round,
   reward: round.reward.map(() => 0.3),
+  parts: withPaid(round, () => 0.3),
 });
 
 function scaledBy(round: FullRound, factor: number): FullRound {
   return {
     ...round,
     reward: round.reward.map((r) => r * factor),
+    parts: withPaid(round, (paid) => paid * factor),
     values: round.values.map((row) => row.map((value) => value * factor)),
     bootstrap: round.bootstrap.map((value) => value * factor),
   };

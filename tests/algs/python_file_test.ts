@@ -12,7 +12,7 @@ import { traced } from "./traced.ts";
 import type { FullRound, Outcome, Variant } from "./asked_of.ts";
 
 const FILES = new URL("./python/", import.meta.url).pathname;
-const TWINS = await Promise.all((["p3o", "grpo"] as const).map(async (name) => ({
+const TWINS = await Promise.all((["p3o", "grpo", "gdpo"] as const).map(async (name) => ({
   file: await pythonFile(`${FILES}${name}.py`),
   twin: traced(ALGORITHMS[name]),
 })));
@@ -79,6 +79,10 @@ async function credit({ credit }: Variant, seed: number): Promise<number[]> {
     ref_logp: rows,
     values: rows,
     bootstrap: group.map(() => 0),
+    parts: [
+      { name: "right", weight: 1, paid: rewards },
+      { name: "short", weight: -0.5, paid: group.map((_, i) => i % 4 === 1 ? null : next()) },
+    ],
     coef: { kl: 0 },
   };
   return (await credit!(round)).advantage as number[];

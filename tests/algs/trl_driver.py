@@ -114,8 +114,11 @@ class Round:
         }
 
 
-def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
-    """What generation, rewards and the models would give."""
+def sampled(
+    trainer: Any, round: Round, rewards: list[list[float | None]], weights: list[float]
+) -> None:
+    """What generation, rewards and the models would give. `rewards`: one column per function."""
+    columns = [[float("nan") if x is None else x for x in column] for column in rewards]
     g = round.generated()
     logp = round.padded("logp").requires_grad_()
     by_model = {
@@ -130,11 +133,11 @@ def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
 
     trainer.__dict__.update(
         _get_per_token_logps_and_entropies=forward,
-        _calculate_rewards=lambda *_: torch.tensor(rewards, dtype=torch.float64).unsqueeze(1),
+        _calculate_rewards=lambda *_: torch.tensor(columns, dtype=torch.float64).T,
         ref_model="ref",
-        reward_weights=torch.ones(1, dtype=torch.float64),
-        reward_funcs=[None],
-        reward_func_names=["reward"],
+        reward_weights=torch.tensor(weights, dtype=torch.float64),
+        reward_funcs=[None] * len(weights),
+        reward_func_names=[f"reward_{k}" for k in range(len(weights))],
         num_generations=trainer.args.num_generations,
         num_iterations=trainer.args.num_iterations,
         beta=trainer.args.beta,
@@ -174,7 +177,7 @@ def grpo(argument: dict[str, Any]) -> dict[str, Any]:
         tools=[],
     )
     round = Round(argument["sequences"], holes=True, cut=argument["cut"])
-    sampled(trainer, round, argument["rewards"])
+    sampled(trainer, round, argument["rewards"], argument["weights"])
     g = trainer.given
     trainer._generate = lambda prompts: (
         g["prompts"],
@@ -204,7 +207,7 @@ def rloo(argument: dict[str, Any]) -> dict[str, Any]:
         reward_clip_range=config.reward_clip_range,
     )
     round = Round(argument["sequences"], holes=False, cut=argument["cut"])
-    sampled(trainer, round, argument["rewards"])
+    sampled(trainer, round, argument["rewards"], argument["weights"])
     g = trainer.given
     trainer._generate = lambda prompts, *_: (g["prompts"], g["completions"], g["completions"])
     return both_of(trainer, round)

@@ -58,7 +58,10 @@ function sequenceOf({ group = 0, mask, pi = [], old, behaviour, ref, inputs = {}
   };
 }
 
-/** One group unless said otherwise; the reference and the sampler agree with the policy. */
+/**
+ * One group and one reward unless said otherwise; the reference and the sampler agree with the
+ * policy.
+ */
 function fullRound({ length, reward, ...given }: WorkedRound): FullRound {
   const zeros = length.map((tokens) => new Array<number>(tokens).fill(0));
   return {
@@ -69,6 +72,7 @@ function fullRound({ length, reward, ...given }: WorkedRound): FullRound {
     values: zeros,
     bootstrap: length.map(() => 0),
     coef: {},
+    parts: [{ name: "only", weight: 1, paid: reward }],
     ...given,
     length,
     reward,

@@ -173,7 +173,8 @@ Deno.test("bench data --json has seconds and memory of both sides at each size",
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
   deepStrictEqual([measured.small_rows, measured.middle_rows, measured.large_rows], [10, 20, 30]);
   for (const size of ["small", "middle", "large"]) {
-    for (const side of ["first", "again", "peer"]) {
+    const others = ["csv_first", "csv_again", "parquet_first", "parquet_again"];
+    for (const side of ["first", "again", "peer", ...others]) {
       for (const number of ["open_s", "peak_mib"]) {
         ok(measured[`${size}_${side}_${number}`]! > 0, `${size} ${side} ${number}`);
       }

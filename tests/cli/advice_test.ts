@@ -129,7 +129,7 @@ const PATH = new RegExp(`(?<![\\w./:\`])(?:${BLOCKS.join("|")})(?:\\.[a-z_]+)+(?
 const NO_SETTING = /\.(json|jsonl|py|ts|yaml|log|rank|md|safetensors)$/;
 
 /** Settings of others, in what is said of their profiles. */
-const OF_OTHERS = ["reward.broadcast"];
+const OF_OTHERS = ["tokenizer.model", "reward.broadcast"];
 
 function settingsIn(text: string): string[] {
   return [...text.matchAll(PATH)].map(([path]) => path).filter((path) =>

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fetchFiles } from "../../cli/verbs/fetch.ts";
 import { type ShippedFile, type ShippedFiles, shippedFiles } from "../../configs/mod.ts";
+import { FakeModelHub } from "../../testing/mod.ts";
 import { copyTree } from "../copy_tree.ts";
 import { ROOT } from "./fixtures.ts";
 
@@ -222,6 +223,31 @@ Deno.test("fetch for files of one's own says what it knows", () =>
       fetchFiles(config, { known, overrides }),
       new RegExp(`Fix: name ${dir}/model or ${dir}/rows`),
     );
+  }));
+
+Deno.test("fetch of a hub's model says its commit, size and place, beside known files", () =>
+  inPlace(async ({ dir, config, known }) => {
+    const hub = new FakeModelHub();
+    const texts = { ...MODEL, "config.json": "{}" };
+    const commit = hub.put("owner/tiny", texts);
+    const env = { HF_ENDPOINT: hub.url, HF_HOME: dir };
+    for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+    try {
+      const python = Deno.env.get("HOLDFAST_TEST_PYTHON")!;
+      const overrides = ["model.path=owner/tiny", `trainer.python=${python}`];
+      const fetched = () => fetchFiles(config, { known, overrides });
+      const snapshot = `${dir}/hub/models--owner--tiny/snapshots/${commit}`;
+      const [model, rows] = (await fetched()).split("\n");
+      match(model!, /: 3 files, 11 B, digest [0-9a-f]{12}, in /);
+      ok(model!.startsWith(`owner/tiny@main@${commit}: `) && model!.endsWith(snapshot));
+      match(rows!, /^rows: 1 file, .*, fetched$/);
+      deepStrictEqual((await fetched()).split("\n")[0], model);
+      const own = [...overrides, `data.train.0.path=${config}`];
+      match(await fetchFiles(config, { known, overrides: own }), /^owner.*\nRun it/);
+    } finally {
+      for (const name of Object.keys(env)) Deno.env.delete(name);
+      await hub[Symbol.asyncDispose]();
+    }
   }));
 
 Deno.test("the model comes from HF_ENDPOINT where there is one, at a pinned revision", () => {

@@ -37,3 +37,39 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
   strictEqual(stages.find(({ stage }) => stage === "train_policy")!.times, 9);
   strictEqual(await exists(`${home}/holdfast.db`), false);
 });
+
+Deno.test("plan names models of the hub, their kernels and their code offline", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-plan-" });
+  try {
+    await Deno.writeTextFile(`${dir}/rows.jsonl`, '{"prompt": "1 + 1", "completion": "2"}\n');
+    await Deno.writeTextFile(
+      `${dir}/hub.yaml`,
+      "flow: supervised\nrounds: 1\nrows_per_round: 1\nalgorithm: sft\n" +
+        "model: { path: owner/tiny@v1 }\ndata: { train: rows.jsonl }\n",
+    );
+    const nowhere = { HF_ENDPOINT: "http://127.0.0.1:9", HF_HOME: dir };
+    const lines = async (...overrides: string[]) =>
+      (await rl(["plan", `${dir}/hub.yaml`, ...overrides], nowhere)).out.split("\n")
+        .filter((line) => line.startsWith("model "));
+    deepStrictEqual(await lines(), ["model      model.path: owner/tiny@v1 of the hub"]);
+    deepStrictEqual(
+      await lines(
+        "model.path=a/b",
+        "model.attn_implementation=eager",
+        "model.trust_remote_code=true",
+      ),
+      [
+        "model      model.path: a/b@main of the hub",
+        "model      attention by eager",
+        "model      trust_remote_code is on: Python code of the model runs in the workers with " +
+        "your rights",
+      ],
+    );
+    deepStrictEqual(
+      await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).then((names) => names.sort()),
+      ["hub.yaml", "rows.jsonl"],
+    );
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});

@@ -1,4 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { withFileFacts } from "../../configs/algorithm_file.ts";
 import { changedAlgorithm } from "../../configs/mod.ts";
 import { sha256Hex } from "../../engine/mod.ts";
 import { DIR, ONLINE, online } from "./parsed.ts";
@@ -39,4 +40,24 @@ Deno.test("changedAlgorithm() names the file of a recorded configuration that is
   strictEqual(await changedAlgorithm(await online()), null);
   const edited = { ...recorded, algorithm: { ...recorded.algorithm, sha256: "0".repeat(64) } };
   strictEqual(await changedAlgorithm(edited), `${DIR}/my_algorithm.py`);
+});
+
+Deno.test("a file that may read each reward by itself says so, and a setting decides", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-parts-" });
+  try {
+    const partsOf = async (credit: string, given: object = {}) => {
+      const source = `${dir}/own.py`;
+      await Deno.writeTextFile(source, `def credit(round, c):\n    ${credit}\n`);
+      const { algorithm } = await withFileFacts({ algorithm: { source, ...given } }) as {
+        algorithm: { parts?: boolean };
+      };
+      return algorithm.parts;
+    };
+    strictEqual(await partsOf("return {'advantage': round.reward}"), undefined);
+    strictEqual(await partsOf("return sum(part.paid for part in round.parts)"), true);
+    strictEqual(await partsOf("return getattr(round, 'parts')"), true);
+    strictEqual(await partsOf("return round.parts", { parts: false }), false);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
 });

@@ -37,9 +37,28 @@ Deno.test("absolute() leaves a bare command to PATH, and starts ~/ at the home d
   strictEqual(of("rows", "~/a.jsonl"), `${Deno.env.get("HOME")}/a.jsonl`);
 });
 
+Deno.test("absolute() leaves a hub's model as it is, unless it is a directory", async () => {
+  const of = (text: string) => absolute({ kind: "model", text }, dir);
+  strictEqual(of("owner/name@main"), "owner/name@main");
+  strictEqual(of("./owner/name"), `${dir}/owner/name`);
+  strictEqual(of("owner"), `${dir}/owner`);
+  strictEqual(await issue("model", "owner/name@main"), null);
+  await Deno.mkdir(`${dir}/owner/name`, { recursive: true });
+  strictEqual(of("owner/name"), `${dir}/owner/name`);
+  strictEqual(absolute({ kind: "rows", text: "owner/rows" }, dir), `${dir}/owner/rows`);
+});
+
+Deno.test("absolute() keeps the path of a model that 'fetch' puts there", () => {
+  const root = decodeURIComponent(new URL("../..", import.meta.url).pathname).slice(0, -1);
+  const text = "models/SmolLM2-135M-Instruct";
+  strictEqual(absolute({ kind: "model", text }, root), `${root}/${text}`);
+  strictEqual(absolute({ kind: "model", text }, dir), text);
+});
+
 Deno.test("fileIssue() says what a model's directory lacks", async () => {
   const model = `${dir}/model`;
-  strictEqual(await issue("model", model), `there is no directory at ${model}`);
+  const neither = "it is not a model of the hub: OWNER/NAME or OWNER/NAME@REVISION";
+  strictEqual(await issue("model", model), `there is no directory at ${model}, and ${neither}`);
   await Deno.mkdir(model);
   match((await issue("model", model))!, /has no config\.json and no weights \(\*\.safetensors\)$/);
   await Deno.writeTextFile(`${model}/config.json`, "{}");

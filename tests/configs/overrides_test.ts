@@ -66,7 +66,8 @@ Deno.test("problems of overrides are told as `override a.b`, after the file's, a
       'override rounds: expected a number, got "many"',
       "override trainer.rank: unknown key (did you mean ranks?)",
       "override trianer.ranks trianer: unknown key (did you mean trainer?)",
-      "override model.path: there is no directory at DIR/elsewhere",
+      "override model.path: there is no directory at DIR/elsewhere, and it is not a model of the " +
+      "hub: OWNER/NAME or OWNER/NAME@REVISION",
     ],
   );
 });

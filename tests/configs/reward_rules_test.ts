@@ -68,3 +68,19 @@ Deno.test("conditions are refused exactly where a reward waits for itself", () =
     deepStrictEqual(issues(entries).map(({ path }) => path[1]), cyclic);
   }));
 });
+
+Deno.test("an algorithm that reads each reward by itself refuses what changes the sum", () => {
+  const reward = [RewardConfig.parse({ name: "length", clip: [0, 1], normalise: {} })];
+  const reward_shaping = { token_cost: 0.1, clip: [0, 1] };
+  const paths = (name: string) =>
+    REWARD_RULES.flatMap((rule) =>
+      rule({ flow: "online", reward, reward_shaping, algorithm: { name } } as unknown as Blocks)
+    ).map(({ path }) => path.join("."));
+  deepStrictEqual(paths("grpo"), []);
+  deepStrictEqual(paths("gdpo"), [
+    "reward.0.clip",
+    "reward.0.normalise",
+    "reward_shaping.token_cost",
+    "reward_shaping.clip",
+  ]);
+});

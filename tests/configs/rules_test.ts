@@ -16,6 +16,7 @@ const NOT_YAML = "yaml_syntax.yaml";
 // What a JSON Schema cannot see: rules between fields, files, and a key that stands twice.
 const BEYOND_THE_SCHEMA = new Set([
   "algorithm_rules.yaml",
+  "attention.yaml",
   "cispo_bounds.yaml",
   "duplicate_key.yaml",
   "evaluation_sets.yaml",
@@ -40,6 +41,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "quickstart_digits.yaml",
   "reuse.yaml",
   "reward_twice.yaml",
+  "reward_sources.yaml",
   "reward_when.yaml",
   "schedule_without_end.yaml",
   "small_group.yaml",

@@ -21,6 +21,7 @@ const MINIMAL: Record<Flow, Record<string, unknown>> = {
     online: { rounds: 1, prompts_per_round: 1, samples_per_prompt: 2 },
   },
   preference: { rounds: 1, pairs_per_round: 1, model },
+  prepare: { output: "out", inputs: [{ path: "rows.jsonl" }] },
 };
 const parse = (flow: Flow, changes: Record<string, unknown> = {}) =>
   Config.safeParse({ flow, ...MINIMAL[flow], ...changes });
@@ -56,6 +57,7 @@ Deno.test("each flow chooses its algorithm's default", () => {
     evaluate: null,
     quickstart: "grpo",
     preference: "dpo",
+    prepare: null,
   });
 });
 

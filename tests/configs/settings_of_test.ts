@@ -4,7 +4,7 @@ import { z } from "zod";
 import { FLOWS, type Setting, settingsOf } from "../../configs/mod.ts";
 import { bare } from "../../configs/schema_walk.ts";
 import { Numerics, setting } from "../../data/mod.ts";
-import { TrainerConfig, ValueModelConfig } from "../../workers/mod.ts";
+import { ModelOpening, TrainerConfig, ValueModelConfig } from "../../workers/mod.ts";
 
 const ALL = Object.entries(FLOWS).flatMap(([flow, schema]) =>
   settingsOf(schema).map((one) => ({ ...one, flow }))
@@ -86,7 +86,7 @@ Deno.test("the numerics that a version records are the settings that say so", ()
     ) => name);
   // Of the environment, not a setting.
   const recorded = Object.keys(Numerics.shape).filter((name) => name !== "packages");
-  const policy = names(TrainerConfig.shape);
+  const policy = [...names(TrainerConfig.shape), ...names(ModelOpening.shape)];
   deepStrictEqual(
     policy.map((name) => name === "ranks" ? "world_size" : name).toSorted(),
     recorded.toSorted(),

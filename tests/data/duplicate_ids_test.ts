@@ -1,20 +1,23 @@
 import fc from "fast-check";
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { DuplicateIds } from "../../data/duplicate_ids.ts";
+import { DuplicateIds, hashOf } from "../../data/duplicate_ids.ts";
+import type { PairLimits } from "../../data/hash_pairs.ts";
 import { RowCache } from "../../data/row_cache.ts";
 import { rowHome } from "./row_home.ts";
 
 const cache = new RowCache(await rowHome());
 cache.prepare();
 
+const LIMITS = [undefined, { held: 1, read: 4 }, { held: 3, read: 1 << 10 }];
+
 /** What is found among `ids`, in order of the later row, and how many ids were read again. */
-async function found(ids: readonly string[], buffered?: number) {
+async function found(ids: readonly string[], limits?: PairLimits) {
   let read = 0;
   const idsAt = (places: number[]) => {
     read += places.length;
     return Promise.resolve(places.map((place) => ids[place]!));
   };
-  const duplicates = new DuplicateIds({ cache, idsAt, buffered });
+  const duplicates = new DuplicateIds({ cache, idsAt, limits });
   try {
     ids.forEach((id, place) => duplicates.add(id, place));
     const all = await Array.fromAsync(duplicates.found());
@@ -37,8 +40,8 @@ function byMap(ids: readonly string[]) {
 Deno.test("DuplicateIds finds what a map of all ids finds, in memory and on disk", async () => {
   const ids = fc.array(fc.string({ maxLength: 2 }), { maxLength: 200 });
   await fc.assert(
-    fc.asyncProperty(ids, fc.constantFrom(1, 7, 64, undefined), async (some, buffered) => {
-      deepStrictEqual((await found(some, buffered)).all, byMap(some));
+    fc.asyncProperty(ids, fc.constantFrom(...LIMITS), async (some, limits) => {
+      deepStrictEqual((await found(some, limits)).all, byMap(some));
     }),
     { numRuns: 60, seed: 12 },
   );
@@ -47,7 +50,7 @@ Deno.test("DuplicateIds finds what a map of all ids finds, in memory and on disk
 
 Deno.test("DuplicateIds reads again only ids whose hashes are equal", async () => {
   const ids = Array.from({ length: 50_000 }, (_, n) => `row-${n}`);
-  deepStrictEqual(await found([...ids, "row-7"], 1000), {
+  deepStrictEqual(await found([...ids, "row-7"], { held: 64, read: 1000 }), {
     all: [{ id: "row-7", first: 7, again: 50_000 }],
     read: 2,
   });
@@ -63,4 +66,15 @@ Deno.test("DuplicateIds calls ids of one hash different if they differ", async (
   duplicates.add("same", 1);
   strictEqual((await Array.fromAsync(duplicates.found())).length, 0);
   duplicates.close();
+});
+
+Deno.test("hashOf() is a whole number of 53 bits, which nearby ids do not share", () => {
+  const hashes = new Set<number>();
+  for (let n = 0; n < 20_000; n++) {
+    const hash = hashOf(`row-${n}`);
+    strictEqual(Number.isSafeInteger(hash) && hash >= 0, true);
+    hashes.add(hash);
+  }
+  strictEqual(hashes.size, 20_000);
+  strictEqual(hashOf("a"), 7929297801672961); // As published with cyrb53.
 });

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
 import { normalise, shapeOf, SourceConfig } from "../../data/mod.ts";
 
 const { path: _, ...PLAIN } = SourceConfig.parse({ path: "rows.jsonl" });
@@ -120,4 +120,31 @@ Deno.test("normalise() reads a row alike whether or not its shape was found befo
     const found = shapeOf(columns, one.fields);
     deepStrictEqual(normalise(columns, one, { found }), normalise(columns, one));
   }
+});
+
+const turn = (role: string, content: string) => ({ role, content });
+const CHAT = [
+  turn("system", "s"),
+  turn("user", "1"),
+  turn("assistant", "one"),
+  turn("user", "2"),
+  turn("assistant", "two"),
+];
+
+Deno.test("normalise() has every assistant turn in the completion under every_turn", () => {
+  const shown = (messages: unknown, every_turn = true) => {
+    const { prompt, completion } = normalise({ messages }, PLAIN, { every_turn });
+    return { prompt, completion };
+  };
+  deepStrictEqual(shown(CHAT), { prompt: CHAT.slice(0, 2), completion: CHAT.slice(2) });
+  deepStrictEqual(shown(CHAT, false), { prompt: CHAT.slice(0, 4), completion: "two" });
+  // One turn is its text, as before; a question at the end teaches nothing.
+  deepStrictEqual(shown(CHAT.slice(0, 3)), { prompt: CHAT.slice(0, 2), completion: "one" });
+  deepStrictEqual(shown([...CHAT, turn("user", "3")]), shown(CHAT));
+  // A greeting answers nothing: it is asked with, not taught.
+  const greeted = [turn("assistant", "hi"), ...CHAT.slice(1, 3)];
+  deepStrictEqual(shown(greeted), { prompt: greeted.slice(0, 2), completion: "one" });
+  deepStrictEqual(shown(CHAT.slice(0, 2)), { prompt: CHAT.slice(0, 2), completion: undefined });
+  throws(() => shown([turn("assistant", "hi"), turn("user", "1")]), /answers no message/);
+  throws(() => shown([turn("assistant", "hi")]), /the only message is the assistant's/);
 });

@@ -4,8 +4,10 @@ import { DataError, drawRows, loadRows as opened, type SourceInput } from "../..
 import { rowHome } from "./row_home.ts";
 
 const home = await rowHome();
-const loadRows = (sources: SourceInput[], options: { needs?: "completion" | "answer" } = {}) =>
-  opened(sources, { home, ...options });
+const loadRows = (
+  sources: SourceInput[],
+  options: { needs?: "completion" | "every_turn" | "answer" } = {},
+) => opened(sources, { home, ...options });
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -174,6 +176,25 @@ Deno.test("loadRows() gives JSON lines the digests of older versions", async () 
     (await loadRows([read, { path: b, duplicates: "skip" }])).digest,
     "240536d057253897162def7622fd0adb8d2985e78836936f4326bd6107d7f4ba",
   );
+});
+
+Deno.test("loadRows() reads messages for the last turn or for all, with two digests", async () => {
+  const turn = (role: string, content: string) => ({ role, content });
+  const messages = [
+    turn("user", "1"),
+    turn("assistant", "one"),
+    turn("user", "2"),
+    turn("assistant", "two"),
+  ];
+  const path = await file(lines({ id: 1, messages }));
+  const open = async (needs?: "completion" | "every_turn") => {
+    const table = await loadRows([{ path }], { needs });
+    return { digest: table.digest, completion: (await table.rows([0]))[0]!.completion };
+  };
+  const [any, last, every] = [await open(), await open("completion"), await open("every_turn")];
+  deepStrictEqual(last, any);
+  deepStrictEqual([last.completion, every.completion], ["two", messages.slice(1)]);
+  notStrictEqual(every.digest, last.digest);
 });
 
 const GZIPPED = "rows.jsonl.gz";

@@ -43,7 +43,7 @@ Deno.test("ArtifactStore.putJson() of equal values is one artifact", () =>
     deepStrictEqual(await store.getJson(ref), { a: [2], b: 1 });
   }));
 
-Deno.test("ArtifactStore: many puts of one content at once make one whole file", () =>
+Deno.test("ArtifactStore: concurrent puts of one content make one whole file", () =>
   withDirectory(async (dir) => {
     const bytes = new Uint8Array(300_000).fill(7);
     const stores = [new ArtifactStore(dir), new ArtifactStore(dir)];

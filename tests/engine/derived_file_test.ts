@@ -47,7 +47,7 @@ Deno.test("files that can be made again read as nothing, whatever is in them", a
   }
 });
 
-Deno.test("a home's nonce that is torn is made anew, and then stands", async () => {
+Deno.test("a torn nonce of a home is created again, once", async () => {
   const dir = await Deno.makeTempDir({ prefix: "nonce_" });
   try {
     const first = await homeNonce(dir);

@@ -73,7 +73,7 @@ Deno.test("a run that its owner ends before this engine takes it answers how", a
   });
 });
 
-Deno.test("another graph is refused with its difference, before the run is taken", async () => {
+Deno.test("a different graph is refused before the claim, with the difference", async () => {
   const one = drifting(FIRST);
   const other = graph("drift", NoConfig, (g) => g.constant(1));
   const used = bench();

@@ -19,7 +19,7 @@ const concrete = (Object.values(errors) as unknown[]).filter((value): value is C
   typeof value === "function" && value.prototype instanceof EngineError
 );
 
-Deno.test("every error class has a code of its own and comes back from JSON as itself", () => {
+Deno.test("every error class has a unique code and survives JSON", () => {
   ok(concrete.length >= 16);
   strictEqual(new Set(concrete.map((Class) => new Class("x").code)).size, concrete.length);
   for (const Class of concrete) {

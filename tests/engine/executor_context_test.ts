@@ -157,7 +157,7 @@ Deno.test("checkpoints survive attempts and engines", async () => {
   deepStrictEqual(seen.at(-1), [{ at: 1 }, { at: 2 }]);
 });
 
-Deno.test("notes and tallies are recorded with the result, record() is at once", async () => {
+Deno.test("notes and tallies are recorded with the result, record() immediately", async () => {
   const used = bench({ backoff: { first_ms: 0, max_ms: 0 } });
   const { definition } = soleStage(async (_, ctx: RecordingContext) => {
     ctx.note("version", "v1", { loss: ctx.attempt });

@@ -16,7 +16,7 @@ async function replayed(first: Sides, second: Sides, appends: number) {
   );
 }
 
-Deno.test("another input is replay_drift and shows the difference", async () => {
+Deno.test("a changed input is replay_drift and shows the difference", async () => {
   const outcome = await replayed(FIRST, { ...FIRST, input: 2 }, 2);
   ok(outcome.status === "failed");
   strictEqual(outcome.error.code, "replay_drift");

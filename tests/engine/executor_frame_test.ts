@@ -59,7 +59,7 @@ Deno.test("Frame.stop() aborts the body and what it called, and refuses what the
   strictEqual(released.signal.aborted, false);
 });
 
-Deno.test("Frame.begin() under a parent that has stopped stops at once", () => {
+Deno.test("Frame.begin() under a stopped parent stops immediately", () => {
   const { framed } = opened();
   const parent = framed();
   const reason = new Error("cancelled");

@@ -18,7 +18,7 @@ function held() {
 
 const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("GroupCommit: what is asked for at once goes together, up to a full group", async () => {
+Deno.test("GroupCommit commits simultaneous writes together, up to a full group", async () => {
   const { writes, groups, ends } = held();
   for (const write of [1, 2, 3]) writes.add(write);
   deepStrictEqual(groups, []); // Nothing goes in the call that asks for it.

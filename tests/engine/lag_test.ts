@@ -138,7 +138,7 @@ Deno.test("lag L: generation is ahead of training by L rounds, and no further", 
   }
 });
 
-Deno.test("lag L: another carried value is read as soon as it is there", async () => {
+Deno.test("lag L: a different carried value is read as soon as it exists", async () => {
   const used = bench({ slots: { sampler: 2, trainer: 1 } });
   const after = defineStage({
     name: "after",

@@ -96,7 +96,7 @@ Deno.test("computedStatus() of an unowned unfinished run is interrupted or queue
   strictEqual(status({ queue: "q" }, "dead"), "interrupted");
 });
 
-Deno.test("takeRun() takes over from a dead engine at once, though its lease is fresh", () =>
+Deno.test("takeRun() takes over from a dead engine immediately, despite a fresh lease", () =>
   withStore(async (store, clock) => {
     await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
     const head = await takeRun(store, "a", {

@@ -85,7 +85,7 @@ Deno.test("any text in a PostgreSQL URL is read, or refused without the password
   ok(refusal("postgres://me:12#34@localhost/d")!.includes("%23")); // It was host 'me', port 12.
 });
 
-Deno.test("a store on another host is encrypted unless somebody says that it need not be", () => {
+Deno.test("a store on a different host is encrypted unless the URL says otherwise", () => {
   const HERE = [
     "localhost",
     "127.0.0.1",

@@ -31,7 +31,7 @@ async function refusal(url: string): Promise<string> {
 }
 
 Deno.test({
-  name: "PostgreSQL: many that open a new database at once make its tables once",
+  name: "PostgreSQL: concurrent openings of a new database create its tables once",
   ignore,
   fn: () =>
     withSchema(async (schema) => {
@@ -78,7 +78,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "PostgreSQL refuses a newer schema, altered tables and another program's tables",
+  name: "PostgreSQL refuses a newer schema, altered tables and foreign tables",
   ignore,
   fn: () =>
     withSchema(async (schema) => {

@@ -78,7 +78,7 @@ Deno.test({
   },
 });
 
-Deno.test("a server without TLS is refused at once where the URL asks for TLS", async () => {
+Deno.test("a server without TLS is refused immediately if the URL requires TLS", async () => {
   const server = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of server) {

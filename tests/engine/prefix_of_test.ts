@@ -261,7 +261,7 @@ Deno.test("a fork may not change what its loop starts from, but for a kept stage
   ]);
 });
 
-Deno.test("a fork runs a stage anew that says so and would be given something else", async () => {
+Deno.test("a fork reruns a stage that asks for it if its input would differ", async () => {
   const at = await home();
   await execute(at, "a", {});
   take();
@@ -289,7 +289,7 @@ Deno.test("a fork takes nothing over from a stage whose other source has changed
   ok(take().includes("prepare"));
 });
 
-Deno.test("work beside the loop is taken over whole or done anew whole", async () => {
+Deno.test("work beside the loop is inherited whole or redone whole", async () => {
   const at = await home();
   await execute(at, "a", { judge: "strict" });
   take();

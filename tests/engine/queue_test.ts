@@ -75,7 +75,7 @@ Deno.test("chooseRun() takes the highest priority, then the oldest, then the lea
   deepStrictEqual(order, ["urgent", "old", "a", "b"]);
 });
 
-Deno.test("chooseRun() leaves what is in no queue, in another queue, or of another graph", () => {
+Deno.test("chooseRun() skips runs without a queue, of other queues and other graphs", () => {
   strictEqual(chosen([head("a", { queue: null }), head("b", { queue: "other" })]), null);
   strictEqual(chosen([head("a")], { canRun: () => false }), null);
 });

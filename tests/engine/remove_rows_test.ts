@@ -36,7 +36,7 @@ Deno.test("removeRows() removes nothing if its plan no longer holds", async () =
   deepStrictEqual(await keys(store), ["result a", "result b", "result c", "note/gc rows"]);
 });
 
-Deno.test("removeRows() refuses a run that another living process tidies", async () => {
+Deno.test("removeRows() refuses a run that another live process is cleaning", async () => {
   const store = new MemoryStore();
   await ended(store);
   await store.claim("a", newOwner("other"), { lease_ms: 10_000, ended: true });

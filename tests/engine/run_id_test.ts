@@ -25,7 +25,7 @@ Deno.test("a run's id is one plain name of a file", () => {
   }
 });
 
-Deno.test("no valid id leads out of its directory, or into another id's", () => {
+Deno.test("no valid id leads out of its directory, or into that of a different id", () => {
   const characters = fc.array(fc.constantFrom(..."aZ0._-/\\ ~:\n%"), { maxLength: 6 });
   const ids = fc.oneof(
     fc.string(),

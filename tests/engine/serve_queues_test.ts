@@ -21,7 +21,7 @@ import {
   withRuns,
 } from "./serving.ts";
 
-Deno.test("serveQueues() runs its queues' runs, as many at once as it may", async () => {
+Deno.test("serveQueues() runs its queues' runs, up to its limit at a time", async () => {
   const { clock, store } = await withRuns(["a", "b", "c"]);
   const engine = new Engine({ store, artifacts, clock });
   await engine.create(definition, {}, { id: "mine" });

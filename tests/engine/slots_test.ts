@@ -84,7 +84,7 @@ Deno.test("Slots: 8 small requests may pass a request for all, and no more", asy
   strictEqual(holders.got.indexOf(large), 2 + 8);
 });
 
-Deno.test("Slots: what needs another group is not held up by a large request", async () => {
+Deno.test("Slots: a large request does not delay requests for a different group", async () => {
   const holders = new Holders({ a: 2, b: 1 });
   await holders.ask({ a: 1 });
   await holders.ask({ a: 2 });

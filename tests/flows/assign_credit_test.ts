@@ -1,10 +1,11 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { AlgorithmChoice } from "../../algs/mod.ts";
-import { Batch } from "../../data/mod.ts";
+import { Batch, decodeColumn, encodeColumn, encodeSlab, Sampling } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
+import { RewardConfig } from "../../rewards/mod.ts";
 import { scratch } from "./fixtures.ts";
 
 const artifacts = new ArtifactStore(await scratch());
@@ -26,7 +27,11 @@ function scored(draw: number, rewards: number[], failed: string | null = null): 
 
 async function credit(
   groups: ScoredGroup[],
-  options: { failed_fraction_max?: number; updates_per_batch?: number } = {},
+  options: {
+    failed_fraction_max?: number;
+    updates_per_batch?: number;
+    rewards?: RewardConfig[];
+  } = {},
   settings: AlgorithmChoice = { name: "grpo", kl_coef: 0 } as AlgorithmChoice,
 ) {
   const input = {
@@ -178,4 +183,55 @@ Deno.test("assign_credit takes no step if all that has an advantage is masked", 
   );
   const half = withCut(scored(0, [1, 0.5, 0]), 0, 2); // What is left has advantage 0.
   deepStrictEqual((await credit([half], {}, MASKING)).batch, null);
+});
+
+Deno.test("what tokens earn is credit of an algorithm by token, and a sum for others", async () => {
+  const sampling = Sampling.parse({});
+  const trajectories = [0, 1].map((sample) => ({
+    sample,
+    tokens: Int32Array.from([1, 2, 3, 4]),
+    action_mask: Uint8Array.from([0, 1, 1, 1]),
+    behaviour_logp: new Float32Array(4),
+    versions: [],
+    stop: "stop" as const,
+    text: "",
+  }));
+  const group = { draw: 0, row_id: "r", prompt_text: "", trajectories };
+  const slab = await artifacts.put(
+    encodeSlab({ slab: "s", version: "v", sampling, groups: [group] }),
+  );
+  const whole = scored(0, [1, 4]);
+  const token_scores = await artifacts.put(
+    encodeColumn([Float32Array.from([0, 1, 0, 0]), Float32Array.from([0, 2, 2, 0])]),
+  );
+  const told = { ...whole, group: { ...whole.group, slab }, token_scores };
+  const assigned = async (told: ScoredGroup, settings: object) => {
+    const { batch } = await credit([told], {}, settings as AlgorithmChoice);
+    const column = batch!.columns.advantage!;
+    if (column.kind === "sequence") return column.values;
+    return decodeColumn(await artifacts.get(column.artifact)).map((row) => [...row]);
+  };
+  const by_token = { name: "reinforce", baseline: "none" };
+  deepStrictEqual(await assigned(told, by_token), [[0, 1, 0, 0], [0, 4, 2, 0]]);
+  const { token_scores: _, ...untold } = told;
+  deepStrictEqual(await assigned(untold, by_token), [[0, 1, 1, 1], [0, 4, 4, 4]]);
+  const summed = { name: "grpo", kl_coef: 0 };
+  deepStrictEqual(await assigned(told, summed), await assigned(untold, summed));
+});
+
+Deno.test("assign_credit gives GDPO each reward by itself", async () => {
+  const parts = { exact_match: [1, 0], length: [0, 1] };
+  const groups = [
+    { ...scored(0, [1, 1]), parts },
+    { ...scored(1, [1, 0]), parts: { exact_match: [1, 0], length: [1, 1] } },
+  ];
+  const rewards = [{ name: "exact_match", weight: 3 }, { name: "length", max: 10 }]
+    .map((reward) => RewardConfig.parse(reward));
+  const gdpo = { name: "gdpo", std_epsilon: 0 } as AlgorithmChoice;
+  const { batch } = await credit(groups, { rewards }, gdpo);
+  const { values } = batch!.columns.advantage as { values: number[] };
+  // Sums 3√½ − √½ and 3√½, of both signs.
+  const deviation = Math.sqrt((2 * 2 + 2 * 4.5) / 3);
+  const expected = [Math.SQRT2, -Math.SQRT2, 3 * Math.SQRT1_2, -3 * Math.SQRT1_2];
+  values.forEach((value, i) => ok(Math.abs(value - expected[i]! / deviation) < 1e-12, `${values}`));
 });

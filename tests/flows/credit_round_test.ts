@@ -92,3 +92,22 @@ Deno.test("RoundTokens moves an observation's reward to the token before it", as
   const without = [await scored([trajectory(0, [0, 1])], [0])];
   strictEqual(await new RoundTokens(without, artifacts).rewards(), undefined);
 });
+
+Deno.test("RoundTokens moves a reward to the tokens that earn it, and adds nothing", async () => {
+  const made = [trajectory(0, [0, 1, 1, 1]), trajectory(1, [0, 1, 0, 1]), trajectory(2, [0, 0])];
+  const group = await scored(made, [0, 1, 2]);
+  const token_scores = await column([[0, 1, 2, 4], [0, 1, 2, 4], [0, 0]]);
+  const tokens = new RoundTokens([{ ...group, token_scores }], artifacts);
+  // Of 7, which the sequence's reward has: the last token has what others do not take.
+  deepStrictEqual(await tokens.rewards(), [[1, 2, -3], [3, -3], []]);
+  deepStrictEqual(await tokens.rewards({ functions: false }), undefined);
+});
+
+Deno.test("RoundTokens adds what functions give to what an environment gave", async () => {
+  const token_rewards = Float32Array.from([0, 8, 16]);
+  const group = await scored([trajectory(0, [0, 1, 1], { token_rewards })], [0]);
+  const token_scores = await column([[0, 1, 2]]);
+  const tokens = new RoundTokens([{ ...group, token_scores }], artifacts);
+  deepStrictEqual(await tokens.rewards(), [[9, 15]]);
+  deepStrictEqual(await tokens.rewards({ functions: false }), [[8, 16]]);
+});

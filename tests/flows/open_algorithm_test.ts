@@ -5,7 +5,7 @@
 import { misuse } from "../../flows/stages/open_algorithm.ts";
 import { deepStrictEqual, match, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { SupervisedConfig } from "../../configs/mod.ts";
-import type { Batch, PythonLoss } from "../../data/mod.ts";
+import type { ArtifactRef, Batch, PythonLoss } from "../../data/mod.ts";
 import { sha256Hex, UserCodeError } from "../../engine/mod.ts";
 import { FakeTrainer, MemoryStore } from "../../testing/mod.ts";
 import { forkRun } from "../../runs/mod.ts";
@@ -142,6 +142,36 @@ Deno.test("python: a value loss is refused where no value model is trained", () 
       /has a value_loss\(x, c, s\), but learning from (completions|pairs) trains no value model/,
     );
   }
+});
+
+Deno.test("python: a credit that reads each reward needs algorithm.parts", () => {
+  const described = {
+    inputs: ["logp"],
+    needs: ["parts"],
+    value_inputs: null,
+    group_min: 1,
+    pairs: false,
+    coef: {},
+  } as unknown as Parameters<typeof misuse>[0];
+  const use = { learns_from: "rewards" as const, value_model: false, samples_per_prompt: null };
+  match(misuse(described, use)!, /reads 'parts', but algorithm\.parts is not true/);
+  strictEqual(misuse(described, { ...use, parts: true }), null);
+});
+
+Deno.test("python: credit receives each reward by itself", async () => {
+  const { dir, model, ...home } = await stores();
+  const algorithm = { ...await algorithmIn(dir), parts: true };
+  const trainer = new FakeTrainer({
+    artifacts: home.artifacts,
+    describes: { needs: ["parts" as const] },
+  });
+  await execute(online, onlineConfig(model, { algorithm }), { ...home, dir, trainer });
+  const { args } = trainer.calls.find(({ op }) => op === "credit")!;
+  const round = await home.artifacts.getJson((args as { round: ArtifactRef }).round) as {
+    reward: number[];
+    parts: { name: string; weight: number; paid: number[] }[];
+  };
+  deepStrictEqual(round.parts.map(({ weight, paid }) => [weight, paid]), [[1, round.reward]]);
 });
 
 Deno.test("a Python file with a value loss trains a value model", async () => {

@@ -19,6 +19,7 @@ const EXAMPLES: { [name in keyof typeof OWN_NAMES]: string[] } = {
   hub: ["hub.json", `hub.json.${WEIGHTS}`],
   logs: ["attempt_1", "attempt_12"],
   verifying: ["verify-01234567"],
+  rescoring: ["rescore-01234567"],
 };
 
 Deno.test("OWN_NAMES knows every name that Holdfast gives", () => {

@@ -288,3 +288,27 @@ Deno.test("surplus: a fork that discards counts its parent's reused groups", asy
   match(ends, /rounds: is 1, but round 1 may pass on groups/);
   notStrictEqual(child.version, (await executeFake(home, "a", { samplers: samplers() })).version);
 });
+
+Deno.test("a filter decides which groups a round uses, in place of their rewards", async () => {
+  const ledgerWith = async (above: number) => {
+    const { store, artifacts, dir, model } = await stores();
+    const config = onlineConfig(model, {
+      algorithm: dapo("discard"),
+      rounds: 1,
+      reward_shaping: { filter: { by: "length", above } },
+    });
+    const { outcome } = await execute(online, config, {
+      store,
+      artifacts,
+      dir,
+      samplers: samplers(),
+    });
+    strictEqual(outcome.status, "done", JSON.stringify(outcome));
+    return roundsOf(store)[0]!.ledger;
+  };
+  const none = await ledgerWith(2);
+  deepStrictEqual([none.trained, none.filtered], [0, { filter_score: 6 }]);
+  const all = await ledgerWith(0);
+  // The first group of four has equal rewards, which would be no signal.
+  deepStrictEqual([all.read, all.filtered], [2, {}]);
+});

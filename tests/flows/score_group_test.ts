@@ -1,8 +1,15 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { encodeSlab, type Group, type Row, Sampling, type Trajectory } from "../../data/mod.ts";
+import {
+  decodeColumn,
+  encodeSlab,
+  type Group,
+  type Row,
+  Sampling,
+  type Trajectory,
+} from "../../data/mod.ts";
 import { type GeneratedGroup, type ScoredGroup, scoreGroup } from "../../flows/mod.ts";
 import { sampledBy } from "../../flows/stages/score_group.ts";
-import { RewardConfig } from "../../rewards/mod.ts";
+import { RewardConfig, type RewardShaping } from "../../rewards/mod.ts";
 import type { Operator, ScoredItem } from "../../workers/mod.ts";
 import { type FakeBench, fakeBench } from "./alone.ts";
 import { scoredItem } from "./fixtures.ts";
@@ -61,15 +68,17 @@ type Options = {
   on_failed_sample?: "drop_group" | "drop_sample";
   item?: Partial<GeneratedGroup>;
   samples?: number[];
+  shaping?: RewardShaping;
 };
 
 async function scored(texts: string[] | Trajectory[], options: Options = {}): Promise<ScoredGroup> {
   const bench = await fakeBench(() => ({ pool }));
-  const { rewards = [JUDGE], on_failed_sample = "drop_sample", item, samples } = options;
+  const { rewards = [JUDGE], on_failed_sample = "drop_sample", item, samples, shaping } = options;
   const made = texts.map((one, i) => typeof one === "string" ? trajectory(one, i) : one);
   const whole = await groupOf(bench, made);
   const group = { ...whole, samples: samples ?? whole.samples };
-  const input = { item: { id: "draw-1", row: ROW, group, ...item }, rewards, on_failed_sample };
+  const of = { item: { id: "draw-1", row: ROW, group, ...item }, rewards, on_failed_sample };
+  const input = { ...of, ...(shaping && { shaping }) };
   const { group: { slab: _, ...left }, ...rest } = await bench.done(scoreGroup, input);
   return { ...rest, group: left } as ScoredGroup;
 }
@@ -172,4 +181,37 @@ Deno.test("sampledBy() is the version of the group that was sampled last", () =>
   strictEqual(sampledBy([group(2), group(5), group(3)]), "v5");
   strictEqual(sampledBy([group(0), group()]), undefined);
   strictEqual(sampledBy([]), undefined);
+});
+
+Deno.test("scoreGroup() asks rewards about rows of their sources, and shapes the sum", async () => {
+  const on = (source: string, weight: number) =>
+    RewardConfig.parse({ name: "exact_match", label: source, on: { source }, weight });
+  const rewards = [on("math", 1), on("code", 4)];
+  const item = { row: { ...ROW, row_id: "code/7" } };
+  const { rewards: paid, parts } = await scored(["four", "fo"], { rewards, item });
+  deepStrictEqual(paid, [4, 0]);
+  deepStrictEqual(parts, { math: [null, null], code: [1, 0] });
+  const { failed, detail } = await scored(["four"], { rewards });
+  deepStrictEqual([failed, detail], ["reward_none", "math: it applies only to rows of math"]);
+  const shaping = { token_cost: 0.25, truncated: { set: -1 } };
+  const shaped = await scored(["four", "toolong"], { rewards: [EXACT], shaping });
+  deepStrictEqual(shaped.rewards, [1, -2.75]);
+});
+
+Deno.test("scoreGroup() keeps what a function gives each token of the samples left", async () => {
+  const bench = await fakeBench(() => ({ pool }));
+  const made = ["good", "broken", "by"].map((text, i) => trajectory(text, i));
+  const group = await groupOf(bench, made);
+  const rewards = [{ ...JUDGE, weight: 2 }];
+  const item = { id: "draw-1", row: ROW, group };
+  SAID.by = { score: 3, token_scores: [1, 2] };
+  const { token_scores, rewards: paid } = await bench.done(scoreGroup, {
+    item,
+    rewards,
+    on_failed_sample: "drop_sample" as const,
+  });
+  delete SAID.by;
+  deepStrictEqual(paid, [2, 6]);
+  const column = decodeColumn(await bench.artifacts.get(token_scores!));
+  deepStrictEqual(column.map((row) => [...row]), [[0, 0, 0, 0, 0], [0, 2, 4]]);
 });

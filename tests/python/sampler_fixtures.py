@@ -82,6 +82,8 @@ SAMPLER_SPEC: dict[str, Any] = {
     "max_model_len": None,
     "kv_cache_gib": None,
     "vllm": {},
+    "attn_implementation": None,
+    "trust_remote_code": False,
     "seed": 7,
 }
 

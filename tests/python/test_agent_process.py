@@ -21,3 +21,11 @@ def test_rank_environment_lets_the_message_win_and_no_secret_through() -> None:
         ["/mine"],
     )
     assert not {"PGPASSWORD", "HOLDFAST_STORE", "VIRTUAL_ENV", "URL"} & set(env)
+
+
+def test_rank_environment_has_the_hubs_tokens_only_for_rewards() -> None:
+    names = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACEHUB_API_TOKEN")
+    base = dict.fromkeys(names, "secret") | {"HF_HOME": "/cache"}
+    assert "secret" not in rank_environment(base, {}, {}).values()
+    assert rank_environment(base, {}, {})["HF_HOME"] == "/cache"
+    assert rank_environment(base, {}, {}, keeps_hub_tokens=True).items() >= base.items()

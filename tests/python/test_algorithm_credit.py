@@ -50,3 +50,24 @@ def test_credit_sees_the_round_in_numpy_and_answers_plain_numbers() -> None:
         "coef": {"kl": 1.0},
         "metrics": {"stops": 1.0},
     }
+
+
+def test_credit_sees_each_reward_by_itself() -> None:
+    source = (
+        "import numpy as np\ndef credit(round, c):\n"
+        "    shares = [part.weight * np.nan_to_num(part.paid, nan=9) for part in round.parts]\n"
+        "    return {'advantage': sum(shares), 'metrics': {part.name: 1 for part in round.parts}}\n"
+    ) + loss_of("{'loss': ('sum', x.logp)}")
+    assert describe(recorded(source))["needs"] == ["parts"]
+    content = {"reward": [1, 0], "group": [0, 0], "stop": ["stop", "stop"], "length": [2, 1]}
+    parts = [
+        {"name": "right", "weight": 1, "paid": [1, 0]},
+        {"name": "short", "weight": 0.5, "paid": [None, 4]},
+    ]
+    assert assign(Algorithm(recorded(source)), read_round({**content, "parts": parts})) == {
+        "advantage": [5.5, 2.0],
+        "metrics": {"right": 1.0, "short": 1.0},
+    }
+    without = read_round(content)
+    with pytest.raises(AlgorithmError, match=r"no 'parts'.*NEEDS = \['parts'\]"):
+        assign(Algorithm(recorded(source)), without)

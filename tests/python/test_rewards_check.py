@@ -20,7 +20,8 @@ def checked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def check_all(*functions: str) -> list[dict[str, Any]]:
         rewards = [
-            {"function": function, "process": PROCESS, "style": None} for function in functions
+            {"function": function, "process": PROCESS, "style": None, "settings": None}
+            for function in functions
         ]
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(rewards)))
         check.main()

@@ -220,7 +220,13 @@ def test_the_reward_role_goes_on_after_hostile_samples_and_leaves_nothing(tmp_pa
             for text in completions
         ]
         shared = {"json": json.dumps({"prompt": "p", "columns": row})}
-        how = {"function": f"{FILE}:score", "style": None, "process": process, "timeout_ms": 1_500}
+        how = {
+            "function": f"{FILE}:score",
+            "style": None,
+            "settings": None,
+            "process": process,
+            "timeout_ms": 1_500,
+        }
         return {**how, "shared": shared, "items": work}
 
     async def run() -> None:

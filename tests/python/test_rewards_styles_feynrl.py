@@ -19,7 +19,10 @@ def test_feynrl_returns_a_tensor_of_tokens_and_its_threshold_says_right(
     assert scored(score(f"feynrl:{name}", samples("two", answer="two", stop="length"))) == [0.0]
 
 
-def test_feynrl_rewards_of_tokens_are_refused_by_name(score: Any) -> None:
+def test_feynrl_rewards_of_tokens_stay_those_of_tokens(score: Any) -> None:
     (result,) = score("feynrl:per_token", samples("two"))
-    assert result["outcome"] == "bad_return"
-    assert "rewards per token, which cannot be used yet" in result["error"]
+    assert result["outcome"] == "ok"
+    assert result["score"] == sum(result["token_scores"])
+    assert len(result["token_scores"]) == len(samples("two")[0]["token_ids"])
+    (whole,) = score("feynrl:compute_score", samples("two", answer="two"))
+    assert "token_scores" not in whole

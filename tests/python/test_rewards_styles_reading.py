@@ -43,3 +43,16 @@ def test_checked_takes_every_kind_of_number() -> None:
         0.25,
         2.0,
     ]
+
+
+def test_scores_of_tokens_take_the_place_of_the_score() -> None:
+    numpy = pytest.importorskip("numpy")
+    score = checked({"token_scores": numpy.array([0.5, 0.25]), "steps": 2}, 2)
+    assert (score.value, score.tokens, score.metrics) == (0.75, [0.5, 0.25], {"steps": 2.0})
+    for wrong, why in (
+        ({"token_scores": [1.0]}, "expected 2, one for each token"),
+        ({"token_scores": [1.0, float("nan")]}, "expected a finite number"),
+        ({"token_scores": [1.0, 1.0], "score": 2.0}, "the score is the tokens' sum"),
+    ):
+        with pytest.raises(BadReturn, match=why):
+            checked(wrong, 2)

@@ -21,6 +21,7 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(
                 "function": f"{file}:length",
                 "process": PROCESS,
                 "style": None,
+                "settings": None,
                 "shared": {"json": '{"prompt": "p", "columns": {}}'},
                 "items": [
                     {"id": "0", "completion": "a", "tokens": 1, "token_ids": [7], "stop": "stop"},
@@ -43,5 +44,11 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(
             ]
             answer = await engine.call("score", args, group="reward")
             assert outcomes(answer["outputs"][0]["results"]) == [("0", "ok", 0.1), ("1", "ok", 0.2)]
+            none = await engine.call("score", {**args, "items": []}, group="reward")
+            identity = none["outputs"][0]["identity"]
+            assert (none["outputs"][0]["results"], identity["unit"]) == ([], "sample")
+            assert [one["code"] for one in answer["outputs"][0]["results"]] == 2 * [
+                identity["code"]
+            ]
 
     asyncio.run(asyncio.wait_for(run(), 60))

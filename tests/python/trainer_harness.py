@@ -40,6 +40,8 @@ SPEC: dict[str, Any] = {
     "packing": False,
     "dropout": 0,
     "lora": None,
+    "attn_implementation": None,
+    "trust_remote_code": False,
 }
 # Arguments that most tests do not vary, by operation: what comes off the line is whole.
 CUT: dict[str, Any] = {"logits_chunk_tokens": 4096, "packing": False}

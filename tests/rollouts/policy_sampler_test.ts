@@ -1,8 +1,8 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { decodeSlab, type Policy, Sampling, type Slab } from "../../data/mod.ts";
 import { BadDataError } from "../../engine/mod.ts";
-import { PolicySampler, type Published } from "../../rollouts/mod.ts";
-import type { Caller, Loss, Recovery } from "../../workers/mod.ts";
+import { PolicySampler } from "../../rollouts/mod.ts";
+import type { Caller, Loss, Published, Recovery } from "../../workers/mod.ts";
 import { type FakeHook, FakeSampler, writeFakeModel } from "../../testing/mod.ts";
 
 const dir = Deno.makeTempDirSync({ prefix: "policy_sampler_" });

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
-import type { Config } from "../../configs/mod.ts";
+import type { Config, OnlineConfig } from "../../configs/mod.ts";
 import { type Row, tableOf } from "../../data/mod.ts";
 import { type EngineError, InvalidInputError } from "../../engine/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
@@ -28,7 +28,7 @@ async function fileOf(name: string, text: string): Promise<string> {
 
 type Checked =
   & { reward: object[]; train?: typeof GOOD; eval?: typeof GOOD }
-  & Partial<Record<keyof Config, unknown>>;
+  & Partial<Record<keyof OnlineConfig, unknown>>;
 
 async function check({ train = GOOD, eval: held = GOOD, ...overrides }: Checked): Promise<void> {
   const config = { ...onlineConfig("/model", { evaluate: {} }), ...overrides } as Config;

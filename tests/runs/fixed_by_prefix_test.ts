@@ -15,20 +15,32 @@ const RECORDED = Deno.readTextFileSync(new URL("setting_verdicts.txt", import.me
 const refused: Refused = (schema, changing) =>
   fixedByPrefix({ schema, ...changing }).map(({ path }) => path);
 
+/** The recorded lines that do not hold now; newer algorithms may have a setting of a line too. */
+function lostIn(now: readonly string[]): string[] {
+  const split = (line: string) => {
+    const [setting, fork, resume, configs] = line.split(" | ");
+    return { verdict: `${setting} | ${fork} | ${resume}`, configs: configs!.split(", ") };
+  };
+  const found = new Map(now.map(split).map(({ verdict, configs }) => [verdict, new Set(configs)]));
+  return RECORDED.filter((line) => {
+    const { verdict, configs } = split(line);
+    return !configs.every((config) => found.get(verdict)?.has(config));
+  });
+}
+
 Deno.test("fork and resume say of every setting of every flow what they said in 0.1.0", () => {
-  const now = new Set(verdicts(refused, REPLAN_FIELDS));
   ok(RECORDED.length > 380, "verdicts are recorded");
-  deepStrictEqual(RECORDED.filter((line) => !now.has(line)), []);
+  deepStrictEqual(lostIn(verdicts(refused, REPLAN_FIELDS)), []);
 });
 
 Deno.test("a setting whose rule was changed would be found", () => {
   const freed: Refused = (schema, changing) =>
     refused(schema, changing).filter((path) => path !== "seed");
-  const now = new Set(verdicts(freed, REPLAN_FIELDS.slice(1)));
-  const lost = new Set(
-    RECORDED.filter((line) => !now.has(line)).map((line) => line.split(" | ")[0]!),
-  );
-  deepStrictEqual([...lost], ["seed", REPLAN_FIELDS[0]]);
+  const lost = lostIn(verdicts(freed, REPLAN_FIELDS.slice(1)));
+  deepStrictEqual([...new Set(lost.map((line) => line.split(" | ")[0]!))], [
+    "seed",
+    REPLAN_FIELDS[0],
+  ]);
 });
 
 const why = "it is measured with it";

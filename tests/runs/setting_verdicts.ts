@@ -73,6 +73,7 @@ const LOOPS: Record<Flow, string[]> = {
   evaluate: [],
   quickstart: ["step", "round"],
   preference: ["step", "round"],
+  prepare: [],
 };
 
 type Fields = Record<string, unknown>;

@@ -6,6 +6,7 @@ import {
   attemptsFor,
   type Cause,
   type JournalRow,
+  type NewRow,
   type Owner,
   type RunHead,
   type Store,
@@ -35,6 +36,8 @@ export class Audit {
   /** When each boot asked last whose the run is. */
   readonly #looks = new Map<string, number>();
   readonly #frozen = new Set<string>();
+  /** Keys with a durable result. */
+  readonly #completed = new Set<string>();
   #epoch = 0;
   #held: Held | null = null;
 
@@ -59,8 +62,7 @@ export class Audit {
     const count = (this.starts.get(key) ?? 0) + 1;
     this.starts.set(key, count);
     // One that was superseded without knowing it may start a body: its row is refused.
-    const completed = epoch === this.#epoch &&
-      this.store.rows(this.run).some((row) => row.kind === "result" && row.key === key);
+    const completed = epoch === this.#epoch && this.#completed.has(key);
     if (completed) this.#violated(`'${key}' started again although it is completed`);
     return count;
   }
@@ -118,6 +120,11 @@ export class Audit {
     if (call === "release" && args[1] === this.#epoch) this.#held = null;
     const fenced = (answer as { fenced?: boolean } | undefined)?.fenced;
     if (fenced !== false) return;
+    if (call === "append") {
+      for (const { kind, key } of args[2] as NewRow[]) {
+        if (kind === "result") this.#completed.add(key);
+      }
+    }
     const epoch = args[1] as number;
     const rightful = epoch === this.#epoch && this.#epochs.get(epoch) === owner.boot_id;
     if (!rightful) {

@@ -216,7 +216,7 @@ for (const { measure, what, change, findings } of FOUND) {
   });
 }
 
-Deno.test("no measure finds anything in a tidy repository, and each is shown to find something", async () => {
+Deno.test("no measure finds anything in a tidy tree, and each can find something", async () => {
   for (const measure of Object.keys(MEASURES)) {
     deepStrictEqual([measure, await found(measure, {})], [measure, []]);
     ok(FOUND.some((each) => each.measure === measure && each.findings.length > 0), measure);
@@ -235,7 +235,7 @@ Deno.test("testable() leaves out what has nothing to run", async () => {
   await Deno.remove(dir, { recursive: true });
 });
 
-Deno.test("a file that the parser does not read whole is refused, never taken for a short one", () => {
+Deno.test("a file that the parser reads only in part is refused", () => {
   const broken = "export const a = 1;\n;\nexport const b = 2;\n// The end.\n";
   let message = "";
   try {

@@ -28,6 +28,8 @@ const hello = (fields: Partial<Hello> = {}): Hello => ({
   pid: 1,
   host: "h",
   packages: {},
+  gpus: [],
+  gpu_order: null,
   groups: [],
   tasks: [],
   received_seq: 0,

@@ -106,7 +106,7 @@ Deno.test("ensureEnvironment() makes an environment once, and again if it was cu
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
   }));
 
-Deno.test("another text of any requirement file is another environment", () =>
+Deno.test("a changed requirements file makes a different environment", () =>
   withHome(async (home) => {
     const chosen = await options(home);
     const made = new Set([await ensureEnvironment("torch_cpu", chosen)]);

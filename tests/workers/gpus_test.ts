@@ -72,7 +72,7 @@ Deno.test("onGpu(): auto picks the CPU's packages if every GPU is hidden", () =>
   strictEqual(hasGpu(machine(1, { CUDA_VISIBLE_DEVICES: "-1" })), false);
 });
 
-Deno.test("placeGpus(): on one GPU trainer and sampler share it, and each is told so", () => {
+Deno.test("placeGpus(): trainer and sampler share a single GPU, and both learn it", () => {
   deepStrictEqual(places({}, machine(1)), { trainer: ["0"], samplers: [["0"]], sharing: [2, 2] });
 });
 

@@ -247,7 +247,7 @@ Deno.test("WorkerGroup confirms a crash once, then ends with the evidence", () =
   });
 });
 
-Deno.test("WorkerGroup goes on without the device that broke, and ends where none is left", () => {
+Deno.test("WorkerGroup continues without a broken device, and ends if none is left", () => {
   const message = "CUDA error: uncorrectable ECC error encountered";
   const failStart = () => [failureReport({ exception: "AcceleratorError", message })];
   const seen: string[] = [];

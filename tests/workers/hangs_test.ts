@@ -20,7 +20,7 @@ const at = (rank: number, done: number, at_ms: number, phase = "micro_batch"): R
 });
 const RANKS = [state(0), state(1), state(2)];
 
-Deno.test("silentRank() is the one whose process stands still, whatever progress it told", () => {
+Deno.test("silentRank() is the one whose process is stopped, whatever it reported", () => {
   const ranks = [state(0), state(1), state(2, "waiting for the disk")];
   deepStrictEqual(silentRank({ progress: [at(0, 1, 5), at(1, 2, 6), at(2, 2, 7)], ranks }), {
     rank: 2,

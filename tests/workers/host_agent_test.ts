@@ -40,7 +40,7 @@ Deno.test("HostAgent reports a hub that cannot be announced, and no later error"
   });
 });
 
-Deno.test("HostAgent leaves its agent if nobody knows who owns the run", async () => {
+Deno.test("HostAgent leaves its agent if the run's owner is unknown", async () => {
   const { script, finish } = counted();
   finish.open();
   await withEngines(script, async ({ engine, agents }) => {

@@ -35,7 +35,7 @@ Deno.test("hosts: a lost host takes the group down that has a rank there, and no
   });
 });
 
-Deno.test("hosts: a host that is reclaimed leaves alone; what the others run goes on", () => {
+Deno.test("hosts: a reclaimed host leaves alone; the others continue their work", () => {
   const script = both((host) => ({ score: () => host }));
   return withHosts(script, async ({ workers, events, one, two }) => {
     const [reward, sampler] = [workers.group(REWARD), workers.group(SAMPLER)];

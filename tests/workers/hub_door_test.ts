@@ -20,7 +20,7 @@ Deno.test("Hub answers 401 before the upgrade without the run's token", () =>
     });
   }));
 
-Deno.test("Hub goes on when somebody whom it refuses cuts the connection", () =>
+Deno.test("Hub survives a refused client that cuts the connection", () =>
   withHub(async (hub) => {
     const { host, hostname, port } = new URL(hub.url);
     const upgrade = [
@@ -46,7 +46,7 @@ Deno.test("Hub goes on when somebody whom it refuses cuts the connection", () =>
     }
   }));
 
-Deno.test("Hub answers 403 to a browser's Origin and to a foreign Host, 404 to another path", () =>
+Deno.test("Hub answers 403 to a browser's Origin or a foreign Host, 404 to other paths", () =>
   withHub(async (hub) => {
     deepStrictEqual(await visit(hub.url, bearer(hub, { Origin: "http://evil.example" })), {
       status: 403,
@@ -88,7 +88,7 @@ Deno.test("Hub.start() writes hub.json for its owner alone, and close() removes 
     await rejects(Deno.stat(file), Deno.errors.NotFound);
   }));
 
-Deno.test("Hub.start() on a port in use says so and how to mend it", () =>
+Deno.test("Hub.start() on a port in use says so and how to fix it", () =>
   withHome(async (home) => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -102,7 +102,7 @@ Deno.test("Hub.start() on a port in use says so and how to mend it", () =>
     await new Promise((resolve) => other.close(resolve));
   }));
 
-Deno.test("readHubFile() is null for a file that is missing, torn or of another shape", () =>
+Deno.test("readHubFile() is null for a file that is missing, torn or malformed", () =>
   withHome(async (home) => {
     const file = join(home, "hub.json");
     const whole = { url: "ws://h:1/agent", token: "t", engine_boot: "b", epoch: 0 };

@@ -6,7 +6,7 @@ import { Hub } from "../../workers/mod.ts";
 import { withHome } from "./fixtures.ts";
 import { bearer, HELLO, visit, withHub } from "./hub_visit.ts";
 
-Deno.test("Hub tells an agent of another engine's boot, and one it does not expect, to drop", () =>
+Deno.test("Hub drops agents of a different engine's boot, and unexpected agents", () =>
   withHub(async (hub) => {
     hub.expect("a");
     for (
@@ -19,7 +19,7 @@ Deno.test("Hub tells an agent of another engine's boot, and one it does not expe
     }
   }));
 
-Deno.test("Hub lets one boot of an agent in: another boot under its name is dropped", () =>
+Deno.test("Hub admits one boot of an agent and drops a second boot of that name", () =>
   withHub(async (hub) => {
     const link = hub.expect("a");
     const first = new WebSocket(hub.url, bearer(hub));
@@ -34,7 +34,7 @@ Deno.test("Hub lets one boot of an agent in: another boot under its name is drop
     first.terminate();
   }));
 
-Deno.test("Hub closes a socket whose first frame is no hello, or of another protocol", () =>
+Deno.test("Hub closes a socket whose first frame is not a hello of its protocol", () =>
   withHub(async (hub) => {
     hub.expect("a");
     const frames = [
@@ -80,7 +80,7 @@ Deno.test("Hub takes a hello of any number of tasks, and answers every one of th
     socket.terminate();
   }));
 
-Deno.test("Hub.close() leaves another engine's hub.json alone", () =>
+Deno.test("Hub.close() keeps the hub.json of a different engine", () =>
   withHome(async (home) => {
     const file = join(home, "hub.json");
     const hub = await Hub.start({ run: "r", epoch: 1, file });

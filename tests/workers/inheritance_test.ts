@@ -86,7 +86,7 @@ Deno.test("Inheritance: a restarted stage receives its answers in their order", 
   });
 });
 
-Deno.test("Inheritance: a group with another spec is replaced", async () => {
+Deno.test("Inheritance: a group with a different spec is replaced", async () => {
   const { script, finish } = counted();
   finish.open();
   await withEngines(script, async ({ engine, agents }) => {

@@ -186,7 +186,7 @@ Deno.test("Materialiser: a damaged batch fails the redo with the artifact's name
   });
 });
 
-Deno.test("Materialiser redoes batches of another world size on it, then continues", async () => {
+Deno.test("Materialiser redoes batches on their own world size, then continues", async () => {
   const bench = new TrainerBench();
   bench.restarted(2);
   const { versions, digest } = await fourVersions(bench);

@@ -63,7 +63,7 @@ function once(launcher: Launcher): Launcher {
 
 for (const room of [true, false]) {
   const name = room ? "move to hosts that have room" : "end where no other has room";
-  Deno.test(`PlacedGroup: the groups of a host that is given up ${name}; others go on`, () => {
+  Deno.test(`PlacedGroup: groups of a host that was given up ${name}; others continue`, () => {
     const script = both((host) => ({ score: () => host }));
     const { launcher, agents } = fakeLauncher(script.two);
     const options = {

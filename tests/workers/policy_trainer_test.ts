@@ -22,7 +22,7 @@ Deno.test("PolicyTrainer: a version names its parent, batch and numerics", async
   ]);
 });
 
-Deno.test("PolicyTrainer: two calls at once never mix their versions", async () => {
+Deno.test("PolicyTrainer: concurrent calls never mix their versions", async () => {
   const bench = new TrainerBench();
   const { versions, digest } = await fourVersions(bench);
   const [four, two, again] = await Promise.all([4, 2, 4].map((n) => bench.digest(versions[n]!)));
@@ -39,7 +39,7 @@ Deno.test("PolicyTrainer: a step that was trained is not trained again", async (
   strictEqual(await bench.digest(one), digest);
 });
 
-Deno.test("PolicyTrainer: a version of another run is refused with its name", async () => {
+Deno.test("PolicyTrainer refuses a version of a different run by name", async () => {
   const [bench, other] = [new TrainerBench(), new TrainerBench()];
   const stranger = await other.train(await other.base(), 7);
   await rejects(bench.digest(stranger), {

@@ -6,7 +6,7 @@ const result = { type: "result", seq: 1, task: "t", outputs: [{ json: "1" }], bl
 const reads = (schema: { safeParse(value: unknown): { success: boolean } }, value: unknown) =>
   schema.safeParse(value).success;
 
-Deno.test("AgentMessage reads messages of its own direction alone", () => {
+Deno.test("AgentMessage reads only messages from the agent", () => {
   const release = { type: "release", epoch: 1, seq: 1, task: "t" };
   deepStrictEqual([reads(AgentMessage, result), reads(EngineMessage, result)], [true, false]);
   deepStrictEqual([reads(AgentMessage, release), reads(EngineMessage, release)], [false, true]);

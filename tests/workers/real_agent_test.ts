@@ -83,7 +83,7 @@ real("runs an operation on every rank, with blobs over 4 MiB and progress", asyn
 });
 
 real(
-  "a rank killed by SIGKILL: the root is named with its log, and a new generation goes on",
+  "a rank killed by SIGKILL: the root is named with its log, and a new generation starts",
   async ({ workers }) => {
     const group = workers.group(groupSpec({ ranks: 2, python }));
     await rejects(group.call("crash", { rank: 1 }, KEY), (error: Error) => {
@@ -101,7 +101,7 @@ real(
 );
 
 real(
-  "a worker that dies on import: the cause, once, and no second try",
+  "a worker that dies on import: the cause is shown once, with no second try",
   async ({ workers, events }) => {
     const group = workers.group(groupSpec({ python, spec: { boot: "import_error" } }));
     await rejects(group.ready(), (error: Error) => {
@@ -118,7 +118,7 @@ real(
 );
 
 real(
-  "an exit at every start is given up after three replacements, with the last words",
+  "a group that exits at every start is given up after three replacements, with its last words",
   async ({ workers }) => {
     const group = workers.group(groupSpec({ python, spec: { boot: "exit" } }));
     await rejects(
@@ -131,7 +131,7 @@ real(
 );
 
 real(
-  "an agent killed by SIGKILL takes its ranks along, and another one takes over",
+  "an agent killed by SIGKILL takes its ranks along, and a new one takes over",
   async ({ workers, events }) => {
     const group = workers.group(groupSpec({ ranks: 2, python, spec: { children: 1 } }));
     const { outputs } = await group.call("pids", {}, KEY);
@@ -165,7 +165,7 @@ real(
 );
 
 real(
-  "a cancelled operation rejects at once, and ranks that let go of it are not replaced",
+  "a cancelled operation rejects immediately; ranks that drop it are not replaced",
   async ({ workers }) => {
     const group = workers.group(groupSpec({ ranks: 2, python }));
     const stop = new AbortController();
@@ -183,7 +183,7 @@ real(
 );
 
 real(
-  "ranks that hang are found by missing progress, tell where they are, and are replaced",
+  "hanging ranks are found by missing progress, report where they are, and are replaced",
   async ({ workers }) => {
     const group = workers.group(groupSpec({ ranks: 2, python, no_progress_ms: 500 }));
     const [, frozen] = (await group.call("pids", {}, KEY)).outputs as Pids[];
@@ -352,7 +352,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "real agent: an agent that does not come is ended with its ranks, and another is started",
+  name: "real agent: an agent that does not connect is ended with its ranks, and a new one starts",
   ignore: python === "",
   fn: () =>
     withHome(async (home) => {

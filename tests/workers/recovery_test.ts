@@ -9,7 +9,7 @@ const row = {
   seconds: 1.5,
 };
 
-Deno.test("Recovery reads rows of the policy's chain and of another group's", () => {
+Deno.test("Recovery reads rows of the policy's chain and of a different group's", () => {
   deepStrictEqual(Recovery.parse(row), row);
   deepStrictEqual(Recovery.parse({ ...row, group: "critic" }).group, "critic");
 });

@@ -29,7 +29,7 @@ Deno.test("REPLAN_FIELDS are what the settings of both trainers allow", () => {
   ]);
 });
 
-Deno.test("replanned() applies the replans of its own block, the last one of a field", () => {
+Deno.test("replanned() applies its block's replans, the last one of each field", () => {
   const replans = [halved(2048), halved(64, "value_model"), halved(1024)];
   deepStrictEqual(replanned(trainer, replans), { ...trainer, micro_batch_tokens_max: 1024 });
   deepStrictEqual(replanned(trainer, replans, "value_model").micro_batch_tokens_max, 64);

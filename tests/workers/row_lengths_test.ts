@@ -15,7 +15,7 @@ Deno.test("rowLengths() reads a blob that begins in the middle of its buffer", (
   deepStrictEqual(rowLengths(new Uint8Array(), 0), []);
 });
 
-Deno.test("rowLengths() refuses a blob of another size, with both sizes", () => {
+Deno.test("rowLengths() refuses a blob of the wrong size and names both sizes", () => {
   throws(() => rowLengths(new Uint8Array(15), 2), {
     code: "infrastructure",
     message: "Cannot read the lengths of 2 rows because the trainer sent 15 bytes: 16 expected",

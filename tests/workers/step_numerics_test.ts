@@ -111,7 +111,18 @@ Deno.test("a step's record omits fields with their first value: old hashes stay"
     null,
   ]);
   const kept = { ...record.numerics as object, ...base };
-  for (const name of ["logits_chunk_tokens", "packing", "dropout", "lora", "offload", "head"]) {
+  for (
+    const name of [
+      "logits_chunk_tokens",
+      "packing",
+      "dropout",
+      "lora",
+      "offload",
+      "head",
+      "attn_implementation",
+      "trust_remote_code",
+    ]
+  ) {
     strictEqual(name in kept, false, name);
   }
 });

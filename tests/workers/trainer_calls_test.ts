@@ -56,7 +56,7 @@ Deno.test("TrainerCalls.exclusive() records a loss that cost no version", async 
   }]]);
 });
 
-Deno.test("TrainerCalls marks the rows of another group than the policy's", async () => {
+Deno.test("TrainerCalls marks rows of groups other than the policy's", async () => {
   const { calls, caller, rows } = bench("critic");
   await calls.marking(caller).record("note/version", "v", { number: 1 });
   deepStrictEqual(rows, [["note/version", "v", { group: "critic", number: 1 }]]);

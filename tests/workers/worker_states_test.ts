@@ -35,7 +35,7 @@ Deno.test("writeWorkerStates() writes for the owner alone and leaves no other fi
     deepStrictEqual((await Deno.stat(`${home}/runs/r/workers.json`)).mode! & 0o777, 0o600);
   }));
 
-Deno.test("readWorkerStates() is empty if the engine's pid is now another process", () =>
+Deno.test("readWorkerStates() is empty if the engine's pid was reused", () =>
   withHome(async (home) => {
     await writeWorkerStates(STATES, { home, run: "r" });
     await change(home, { engine_pid: process.ppid });
@@ -44,7 +44,7 @@ Deno.test("readWorkerStates() is empty if the engine's pid is now another proces
     deepStrictEqual(readWorkerStates(home, "r"), []);
   }));
 
-Deno.test("readWorkerStates() is empty for a torn file or one of another shape", () =>
+Deno.test("readWorkerStates() is empty for a torn or malformed file", () =>
   withHome(async (home) => {
     await writeWorkerStates(STATES, { home, run: "r" });
     await change(home, { workers: [{ role: "trainer" }] });

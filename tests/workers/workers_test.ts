@@ -215,7 +215,7 @@ Deno.test("Workers: an agent that breaks the protocol three times is replaced", 
     },
   ));
 
-Deno.test("Workers.stop() leaves an agent alone that another engine took over meanwhile", () =>
+Deno.test("Workers.stop() keeps an agent that another engine has taken over", () =>
   withHome(async (home) => {
     const clock = new ManualClock();
     const { launcher, agents } = fakeLauncher({ operations: { trainer: {} } });

@@ -52,10 +52,16 @@ const ScoredItem = z.strictObject({
   metrics: z.record(z.string(), z.number()),
   error: z.string().nullable(),
   ms: z.number(),
+  token_scores: z.array(z.number()).optional().describe(
+    "What each token after the prompt earns; `score` is their sum. Absent: only the sum is known.",
+  ),
+  code: z.string().optional().describe("The `Identity` of what gave it."),
 });
 export type ScoredItem = z.infer<typeof ScoredItem>;
 
 const output = z.strictObject({ results: z.array(ScoredItem).describe("In any order.") });
+/** What a function's results depend on besides its sample, and what one call scores. */
+const Identity = z.strictObject({ code: z.string(), unit: z.enum(["sample", "group"]) });
 const shared = Arguments.describe(
   "What all items have in common, so a long row is sent once.",
 );
@@ -63,7 +69,8 @@ const shared = Arguments.describe(
 const operations = {
   /**
    * Calls a function of the user for the items, all samples of one prompt, in separate processes.
-   * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}.
+   * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}. Without items it says what the
+   * function is.
    */
   score: {
     args: z.strictObject({
@@ -71,12 +78,15 @@ const operations = {
       style: z.string().nullable().describe(
         "A `RewardStyle`: how it is called; null: as its signature says.",
       ),
+      settings: z.string().nullable().describe(
+        "JSON: `function` makes the function to call, from these; null: it is the function.",
+      ),
       process: RewardProcess,
       timeout_ms: z.number().positive().describe("Of one call."),
       shared,
       items: z.array(CompletionItem),
     }),
-    output,
+    output: output.extend({ identity: Identity.optional().describe("Without items.") }),
   },
   /** Asks a reward model about all items. `shared`: {prompt}. */
   score_by_model: {
@@ -98,6 +108,7 @@ export const rewardRole = defineRole({
     RewardModelSettings,
     CompletionItem,
     ScoredItem,
+    Identity,
   },
   rebuilt: "by_start",
   starts: "on_first_use",

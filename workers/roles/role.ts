@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ModelHead } from "../../data/mod.ts";
 import { type EnvironmentKind, environmentKind } from "../environments.ts";
 import { type GpuNeeds, onGpu } from "../gpus.ts";
+import type { ModelOpening } from "../model_opening.ts";
 import type { SamplerConfig } from "../sampler_config.ts";
 import type { TrainerConfig } from "../trainer_config.ts";
 import type { ValueModelConfig } from "../value_model_config.ts";
@@ -35,6 +36,8 @@ export type WorkerBlocks = {
   seed: number;
   workers: WorkersConfig;
   trainer: Omit<TrainerConfig, "optimizer">;
+  /** How the policy's model is opened. Absent: as transformers opens one by default. */
+  model?: ModelOpening;
   /** The head of the policy's model, if it is not a vocabulary. */
   head?: ModelHead | null;
   value_model?: ValueModelConfig | null;
@@ -62,19 +65,21 @@ export type PlannedGroup<Spec = Record<string, unknown>> = {
 type AskWorker<Ops extends Operations> = <Op extends keyof Ops & string>(
   op: Op,
   args: z.input<Ops[Op]["args"]>,
-) => Promise<z.output<Ops[Op]["output"]>>;
+) => Promise<Exclude<z.output<Ops[Op]["output"]>, NotResident>>;
 
 /**
  * How a worker of the role is as it was after it was replaced, or after it did something else
  * meanwhile:
  * - `by_start`: its start is enough, since all that it holds is its specification;
- * - `by_client`: the class that stages call does it, as it needs the run's record of versions;
- * - a function: it asks the worker for what the refused operation needs, which is then asked again.
+ * - a function: it asks the worker for what the refused operation's arguments name, and the
+ *   operation is then asked again;
+ * - `from_record`: the same by what the run has recorded. The class that stages call looks that up
+ *   and calls `rebuild`.
  */
-type Rebuilt<Ops extends Operations> =
+type Rebuilt<Ops extends Operations, Recorded, Result> =
   | "by_start"
-  | "by_client"
-  | { bring(ask: AskWorker<Ops>, args: Record<string, unknown>): Promise<unknown> }["bring"];
+  | { bring(ask: AskWorker<Ops>, args: Record<string, unknown>): Promise<unknown> }["bring"]
+  | { from_record(ask: AskWorker<Ops>, recorded: Recorded): Promise<Result> };
 
 /** Declares a kind of worker process. The engine knows nothing else about it. */
 type Declaration<
@@ -82,6 +87,8 @@ type Declaration<
   Ops extends Operations,
   Spec extends z.ZodObject,
   Block extends z.ZodType,
+  Recorded,
+  Result,
 > = {
   readonly name: Name;
   /** Python module with the role's `Worker` class. */
@@ -89,7 +96,7 @@ type Declaration<
   /** What its ranks are started with. */
   readonly spec: Spec;
   readonly operations: Ops;
-  readonly rebuilt: Rebuilt<NoInfer<Ops>>;
+  readonly rebuilt: Rebuilt<NoInfer<Ops>, Recorded, Result>;
   /**
    * Objects inside of the specification and the operations, by the names that Python gives their
    * types.
@@ -120,11 +127,13 @@ type Role<
   Ops extends Operations,
   Spec extends z.ZodObject,
   Block extends z.ZodType,
-> = Required<Declaration<Name, Ops, Spec, Block>>;
+  Recorded,
+  Result,
+> = Required<Declaration<Name, Ops, Spec, Block, Recorded, Result>>;
 
 /** Any role. */
 // deno-lint-ignore no-explicit-any
-export type AnyRole = Role<string, any, any, any>;
+export type AnyRole = Role<string, any, any, any, any, any>;
 
 /**
  * Declares a role. It contains everything that the engine needs to know about the role; `ROLES`
@@ -137,7 +146,11 @@ export function defineRole<
   Ops extends Operations,
   Spec extends z.ZodObject,
   Block extends z.ZodType = z.ZodNever,
->(declaration: Declaration<Name, Ops, Spec, Block>): Role<Name, Ops, Spec, Block> {
+  Recorded = never,
+  Result = never,
+>(
+  declaration: Declaration<Name, Ops, Spec, Block, Recorded, Result>,
+): Role<Name, Ops, Spec, Block, Recorded, Result> {
   const { name, operations, rebuilt } = declaration;
   const refuses = Object.keys(operations).find((op) =>
     operations[op]!.output.safeParse({ not_resident: null }).success
@@ -149,7 +162,7 @@ export function defineRole<
         "say how a worker gets what the operation needs",
     );
   }
-  if (typeof rebuilt === "function" && refuses === undefined) {
+  if (rebuilt !== "by_start" && refuses === undefined) {
     throw new TypeError(
       `Cannot declare role '${name}' because nothing requests its rebuilding: give an ` +
         "operation's output NotResident, " +

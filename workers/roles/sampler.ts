@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { Draw, Message, Row, Sampling, Slab } from "../../data/mod.ts";
+import { Draw, Message, type Policy, Row, Sampling, Slab } from "../../data/mod.ts";
 import { Publication } from "../model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
 import {
   defineRole,
@@ -12,9 +13,13 @@ import {
   threadsEnv,
 } from "./role.ts";
 
+/** A policy whose weights were written out for samplers. */
+export type Published = { policy: Policy; publication: Publication };
+
 /** What a sampler is started with. */
 const SamplerSpec = z.strictObject({
   ...SamplerProcess.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
 });
 type SamplerSpec = z.infer<typeof SamplerSpec>;
@@ -71,7 +76,7 @@ const operations = {
 /** One sampler's group. */
 export function samplerGroup(
   config: SamplerConfig,
-  { seed, replica }: { seed: number; replica: number },
+  { seed, replica, model }: { seed: number; replica: number; model?: ModelOpening },
 ): PlannedGroup<SamplerSpec> {
   const { engine, threads, device, devices, python } = config;
   const count = gpusOf(config);
@@ -85,7 +90,7 @@ export function samplerGroup(
     ranks: 1,
     python,
     environment: environmentOf({ engine, device }),
-    spec: { ...fieldsOf(SamplerProcess, config), seed },
+    spec: { ...fieldsOf(SamplerProcess, config), ...ModelOpening.parse(model ?? {}), seed },
     env: threadsEnv(threads),
     gpus: { block: "sampler", device, devices, count, each },
   };
@@ -105,11 +110,14 @@ export const samplerRole = defineRole({
   spec: SamplerSpec,
   operations,
   parts: { Message, Row, Draw, Slab, Sampling, Publication, Probe },
-  // `PolicySampler` loads the publication of the wanted version, and rewrites it if it is gone.
-  rebuilt: "by_client",
-  groups: ({ sampler, seed }) =>
+  // `PolicySampler` knows the publication of a version, and has it rewritten if it is gone.
+  rebuilt: {
+    from_record: (ask, { policy, publication }: Published) =>
+      ask("load", { version: policy.version, model_path: policy.model_path, publication }),
+  },
+  groups: ({ sampler, seed, model }) =>
     Array.from(
       { length: sampler.replicas },
-      (_, replica) => samplerGroup(sampler, { seed, replica }),
+      (_, replica) => samplerGroup(sampler, { seed, replica, model }),
     ),
 });

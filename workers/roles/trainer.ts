@@ -19,6 +19,7 @@ import {
   StepCut,
 } from "../../data/mod.ts";
 import { onGpu } from "../gpus.ts";
+import { checkSameSteps } from "./check_same_steps.ts";
 import {
   Checkpoint,
   FileEntry,
@@ -26,6 +27,7 @@ import {
   PublicationBase,
   TensorEntry,
 } from "../model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
 import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer_config.ts";
 import { valueTrainer } from "../value_model_config.ts";
 import {
@@ -44,6 +46,7 @@ const [TrajectoryBatch, SupervisedBatch, PreferenceBatch] = Batch.options;
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
   ...TrainerProcess.shape,
+  ...OPENING_SPEC,
   seed: z.int(),
   head: ModelHead.nullable(),
 });
@@ -234,12 +237,13 @@ type TrainerGroupOptions = {
   group?: string;
   head?: ModelHead | null;
   block?: string;
+  model?: ModelOpening;
 };
 
 /** A trainer's group. Its spec is complete: no default of the worker affects the numerics. */
 export function trainerGroup(
   config: Omit<TrainerConfig, "optimizer">,
-  { seed, group = "trainer", head = null, block = "trainer" }: TrainerGroupOptions,
+  { seed, group = "trainer", head = null, block = "trainer", model }: TrainerGroupOptions,
 ): PlannedGroup<TrainerSpec> {
   // A value model's rows are padded and its head is small, so all of it is trained.
   const settings = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
@@ -254,11 +258,17 @@ export function trainerGroup(
     ranks,
     python,
     environment: environmentOf({ engine, device }),
-    spec: { ...fieldsOf(TrainerProcess, settings), seed, head },
+    spec: { ...fieldsOf(TrainerProcess, settings), ...ModelOpening.parse(model ?? {}), seed, head },
     env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
     gpus: { block, device, devices, count: ranks, each },
   };
 }
+
+/** The record of a version: what is loaded, if anything, and the batches that are redone then. */
+type TrainerRecord = {
+  load: z.input<typeof operations.load.args> | null;
+  redo: { args: z.input<typeof operations.train.args>; recorded: StepRecord[] }[];
+};
 
 /** The role of workers that train the policy and, if the algorithm has one, the value model. */
 export const trainerRole = defineRole({
@@ -297,15 +307,25 @@ export const trainerRole = defineRole({
     PreferenceBatch,
   },
   reads: { Batch },
-  rebuilt: "by_client", // `PolicyTrainer`: a checkpoint, and the recorded batches after it.
-  groups: ({ trainer, value_model, head, seed }) => [
-    trainerGroup(trainer, { seed, head }),
+  // `Materialiser` knows which checkpoint, and which recorded batches come after it.
+  rebuilt: {
+    async from_record(ask, { load, redo }: TrainerRecord): Promise<void> {
+      if (load) await ask("load", load);
+      for (const { args, recorded } of redo) {
+        const { steps } = await ask("train", args);
+        checkSameSteps(args.to, { recorded, redone: steps });
+      }
+    },
+  },
+  groups: ({ trainer, value_model, head, seed, model }) => [
+    trainerGroup(trainer, { seed, head, model }),
     ...(value_model
       ? [trainerGroup(valueTrainer(trainer, value_model), {
         seed,
         group: "critic",
         head: "value",
         block: "value_model",
+        model,
       })]
       : []),
   ],

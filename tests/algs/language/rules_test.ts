@@ -20,7 +20,7 @@ Deno.test("rule 1: the loss is linear in its live sums", () => {
   }));
 });
 
-Deno.test("rule 2: a live sum inside another or in a condition must be detached", () => {
+Deno.test("rule 2: a live sum inside a sum or a condition must be detached", () => {
   refused(2, /inside another sum/, ({ logp }) => ({ loss: tokenMean(logp.sub(tokenMean(logp))) }));
   refused(
     2,

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { parquetMetadataAsync } from "hyparquet";
 import { loadRows } from "../../../data/mod.ts";
-import { readParquet } from "../../../data/formats/parquet.ts";
+import { parquet } from "../../../data/formats/parquet.ts";
 import { readJsonLines } from "../../../data/json_lines.ts";
 import { ensureTrl } from "../../environments.ts";
 import { rowHome } from "../row_home.ts";
@@ -23,29 +23,25 @@ async function written(): Promise<string> {
 }
 
 const dir = await written();
-const rowsOf = (path: string) => Array.fromAsync(readParquet({ path, named: path }));
+const none = () => ReadableStream.from([]);
+const rowsOf = (path: string) => Array.fromAsync(parquet.rows!({ path, named: path, bytes: none }));
+const expected = async () =>
+  (await Array.fromAsync(readJsonLines(`${dir}/rows.jsonl`))).map(({ value }) => value);
 
 for (const codec of CODECS) {
   Deno.test(`parquet reads what pyarrow wrote with ${codec}, in 3 row groups`, async () => {
     const path = `${dir}/${codec}.parquet`;
     const bytes = (await Deno.readFile(path)).buffer as ArrayBuffer;
     strictEqual((await parquetMetadataAsync(bytes)).row_groups.length, 3);
-    const expected = (await Array.fromAsync(readJsonLines(`${dir}/rows.jsonl`)))
-      .map(({ value }) => value);
-    deepStrictEqual(await rowsOf(path), expected);
+    deepStrictEqual(await rowsOf(path), await expected());
   });
 }
 
-Deno.test("readParquet() gives the same rows whatever is decoded at once", async () => {
-  const path = `${dir}/snappy.parquet`;
-  const whole = await rowsOf(path);
-  for (const span_rows of [1, 5, 12]) {
-    deepStrictEqual(
-      await Array.fromAsync(readParquet({ path, named: path }, { span_rows })),
-      whole,
-    );
-  }
-});
+for (const pages of ["few", "few_v2", "few_plain", "few_indexed", "delta", "statistics"]) {
+  Deno.test(`parquet reads pages as pyarrow writes them: ${pages}`, async () => {
+    deepStrictEqual(await rowsOf(`${dir}/${pages}.parquet`), await expected());
+  });
+}
 
 Deno.test("parquet's rows of verl: messages, ground truth, and the index as id", async () => {
   const table = await loadRows([{ path: `${dir}/zstd.parquet` }], { home: `${dir}/home` });

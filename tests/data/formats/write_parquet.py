@@ -1,4 +1,4 @@
-"""Writes one table as Parquet with each codec of pyarrow, and its rows as JSON lines.
+"""Writes one table as Parquet with each codec and form of pages, and its rows as JSON lines.
 
 Usage: write_parquet.py DIRECTORY ROWS ROW_GROUP_ROWS
 """
@@ -13,6 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CODECS = ["snappy", "gzip", "brotli", "zstd", "lz4", "none"]
+# Pages of a few values: rows of nested columns continue on the next page.
+FEW = {"data_page_size": 1, "write_batch_size": 2, "dictionary_pagesize_limit": 64}
+PAGES = {
+    "few": FEW,
+    "few_v2": {**FEW, "data_page_version": "2.0"},
+    "few_plain": {**FEW, "use_dictionary": False},
+    "few_indexed": {**FEW, "write_page_index": True},
+    "delta": {
+        "use_dictionary": False,
+        "column_encoding": {"large": "DELTA_BINARY_PACKED", "data_source": "DELTA_BYTE_ARRAY"},
+    },
+    "statistics": {"write_statistics": True, "write_page_index": True},
+}
 SAFE_INTEGER_MAX = 2**53 - 1
 EPOCH = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
 
@@ -65,6 +78,8 @@ def main() -> None:
     for codec in CODECS:
         path = directory / f"{codec}.parquet"
         pq.write_table(table, path, compression=codec, row_group_size=group_rows)
+    for name, options in PAGES.items():
+        pq.write_table(table, directory / f"{name}.parquet", row_group_size=group_rows, **options)
     lines = "".join(json.dumps(as_json(row), ensure_ascii=False) + "\n" for row in rows)
     (directory / "rows.jsonl").write_text(lines, encoding="utf-8")
 

@@ -14,6 +14,7 @@ Deno.test("the reward operations take what the rewards' room declares", () => {
   const asked = {
     function: "my.py:f",
     style: null,
+    settings: null,
     process: mine!.process,
     timeout_ms: mine!.timeout_ms,
     shared,

@@ -19,6 +19,8 @@ Deno.test("samplerGroup() names replicas and passes vLLM's cache and the length 
     max_model_len: 512,
     kv_cache_gib: 0.5,
     vllm: { enforce_eager: true },
+    attn_implementation: null,
+    trust_remote_code: false,
   });
 });
 

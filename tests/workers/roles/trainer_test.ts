@@ -41,6 +41,8 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
     packing: false,
     dropout: 0,
     lora: null,
+    attn_implementation: null,
+    trust_remote_code: false,
   });
   deepStrictEqual([group.env!.OMP_NUM_THREADS, group.env!.DS_ACCELERATOR], ["2", "cpu"]);
   strictEqual(group.env!.OMP_WAIT_POLICY, "PASSIVE");

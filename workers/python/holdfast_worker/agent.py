@@ -27,6 +27,7 @@ from holdfast_worker.agent_log import keep_own_log_small, log
 from holdfast_worker.agent_task import Task
 from holdfast_worker.failures import fitting, report
 from holdfast_worker.faults import phase_of
+from holdfast_worker.gpus import gpu_order, visible_gpus
 from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
 from holdfast_worker.process_table import end_below
 from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
@@ -141,6 +142,8 @@ class Agent:
             pid=os.getpid(),
             host=socket.gethostname(),
             packages=packages(),
+            gpus=visible_gpus(os.environ),
+            gpu_order=gpu_order(os.environ),
             groups=[group.describe_held() for group in self._groups.values()],
             tasks=finished + running,
             received_seq=self._link.received_seq,

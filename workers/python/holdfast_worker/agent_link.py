@@ -219,7 +219,8 @@ class Link:
         if self._refusals >= REFUSALS_MAX:
             what = f"{closed.code}, {REFUSALS[closed.code]}: {closed.reason or 'no reason'}"
             raise ProtocolError(
-                f"Cannot stay on the line because the engine closed it {self._refusals} times ({what})"
+                f"Cannot stay on the line because the engine closed it {self._refusals} times "
+                f"({what})"
             )
 
     async def _session_until_superseded(self) -> None:
@@ -281,7 +282,8 @@ class Link:
         self._count(welcome.kind)
         if not isinstance(welcome, EngineWelcome):
             raise ProtocolError(
-                f"Cannot start because the engine's first message is '{welcome.kind}', not 'welcome'"
+                f"Cannot start because the engine's first message is '{welcome.kind}', not "
+                "'welcome'"
             )
         if welcome.epoch < self.epoch:
             await connection.send(encode_agent(AgentFenced(epoch=self.epoch)))

@@ -36,6 +36,8 @@ PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 GROUP_VARIABLE = "HOLDFAST_GROUP"
 SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]+)$")
 SECRET_VALUES = re.compile(r"^postgres(ql)?://", re.IGNORECASE)
+# Models bring code. A reward's process gets what its `env` names (`rewards/pool_process.py`).
+HUB_TOKENS = re.compile(r"^(HF_TOKEN|HUGGING_?FACE_?HUB_(API_)?TOKEN|HF_API_TOKEN)$")
 FOREIGN_NAMES = (
     "PYTHONHOME",
     "VIRTUAL_ENV",
@@ -49,15 +51,21 @@ LOG_END_S = 1.0  # All who could print are dead: this is for a process that has 
 
 
 def rank_environment(
-    base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]
+    base: Mapping[str, str],
+    given: Mapping[str, str],
+    own: Mapping[str, str],
+    *,
+    keeps_hub_tokens: bool = False,
 ) -> dict[str, str]:
     """
     What a rank sees: the agent's environment, then the message's, then the rank's place. Ranks run
-    user code, so the hub's token and database addresses stay behind.
+    user code, so tokens and database addresses stay behind.
     """
     env = {name: value for name, value in base.items() if name not in FOREIGN_NAMES}
     env.update(given)
     env = {n: v for n, v in env.items() if not SECRET_NAMES.match(n) and not SECRET_VALUES.match(v)}
+    if not keeps_hub_tokens:
+        env = {name: value for name, value in env.items() if not HUB_TOKENS.match(name)}
     paths = [PACKAGE_ROOT, *filter(None, [env.get("PYTHONPATH")])]
     return {
         **env,

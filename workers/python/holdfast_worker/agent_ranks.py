@@ -106,7 +106,8 @@ class Ranks:
             flight_recorder.environment(self._log_dir, self._group, self._generation)
             | self._start.env
         )
-        env = rank_environment(os.environ, given, own)
+        is_reward = self._start.role == "reward"
+        env = rank_environment(os.environ, given, own, keeps_hub_tokens=is_reward)
         return RankProcess(
             rank, python=self._start.python, env=env, log_path=Path(self._log_dir) / name
         )

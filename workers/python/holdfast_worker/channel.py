@@ -68,7 +68,8 @@ def checked_length(header: bytes) -> int:
     (length,) = HEADER.unpack(header)
     if length > FRAME_MAX:
         raise ChannelClosed(
-            f"Cannot read a frame of {length} bytes because the limit is {FRAME_MAX}: the stream is broken"
+            f"Cannot read a frame of {length} bytes because the limit is {FRAME_MAX}: the stream "
+            "is broken"
         )
     return length
 

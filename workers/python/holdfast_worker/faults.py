@@ -47,7 +47,7 @@ class Fault:
 
 def parse_faults(text: str) -> list[Fault]:
     """Every fault of the list. Raises ValueError with the grammar if one cannot be read."""
-    faults = []
+    faults: list[Fault] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         match = FAULT.fullmatch(part)
         known = (
@@ -58,8 +58,10 @@ def parse_faults(text: str) -> list[Fault]:
         )
         if not match or not known:
             raise ValueError(
-                f"Cannot read HOLDFAST_FAULT '{part}': expected KIND:PLACE[.RANK]@EVENT:N with KIND of "
-                f"{', '.join(KINDS)}; PLACE of {', '.join(PLACES)}; EVENT of {', '.join(EVENTS)}; N from 1"
+                f"Cannot read HOLDFAST_FAULT '{part}': expected KIND:PLACE[.RANK]@EVENT:N with "
+                "KIND of "
+                f"{', '.join(KINDS)}; PLACE of {', '.join(PLACES)}; EVENT of {', '.join(EVENTS)}; "
+                "N from 1"
             )
         faults.append(
             Fault(
@@ -111,11 +113,13 @@ class Faults:
         for fault in self._mine:
             if self._directory is None:
                 raise ValueError(
-                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because HOLDFAST_FAULTS_DIR is not set"
+                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because HOLDFAST_FAULTS_DIR is not "
+                    "set"
                 )
             if fault.kind not in self._actions:
                 raise ValueError(
-                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because {place} has no fault of kind '{fault.kind}'"
+                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because {place} has no fault of "
+                    f"kind '{fault.kind}'"
                 )
 
     @classmethod

@@ -145,8 +145,10 @@ class OperationIO:
         self._blob_bytes += len(data)
         if len(self.blobs) >= BLOBS_MAX or self._blob_bytes > ANSWER_BYTES_MAX:
             raise TooLargeError(
-                f"Cannot add blob {len(self.blobs)} of {len(data)} bytes to the answer of task {self.task} because it "
-                f"would have {self._blob_bytes} bytes: an answer holds at most {BLOBS_MAX} blobs of {ANSWER_BYTES_MAX} "
+                f"Cannot add blob {len(self.blobs)} of {len(data)} bytes to the answer of task "
+                f"{self.task} because it "
+                f"would have {self._blob_bytes} bytes: an answer holds at most {BLOBS_MAX} blobs "
+                f"of {ANSWER_BYTES_MAX} "
                 "bytes together. Fix: give the operation less at once, or write files"
             )
         self.blobs.append(bytes(data) if self.keep_blobs else b"")
@@ -171,7 +173,8 @@ class OperationIO:
         found = hashlib.sha256(data).hexdigest()
         if found != sha256 or len(data) != ref.get("bytes", len(data)):
             raise BadDataError(
-                f"Cannot read artifact {sha256} because {path} holds {len(data)} bytes with sha256 {found}"
+                f"Cannot read artifact {sha256} because {path} holds {len(data)} bytes with sha256 "
+                f"{found}"
             )
         return data
 

@@ -61,7 +61,7 @@ def alive_in_group(pgid: int) -> bool:
 
 def carriers(assignment: bytes) -> list[int]:
     """Processes whose environment at start had this assignment."""
-    found = []
+    found: list[int] = []
     for pid in _pids():
         try:
             if assignment in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

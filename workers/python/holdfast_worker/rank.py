@@ -157,7 +157,8 @@ class Rank:
             output = json.dumps(self._operation(op)(io.read_given(asked.args), io), allow_nan=False)
             if len(output) > ANSWER_BYTES_MAX:
                 raise TooLargeError(
-                    f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer holds at most "
+                    f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer "
+                    "holds at most "
                     f"{ANSWER_BYTES_MAX}. Fix: pass it less at once"
                 )
             self._faults.at("op", phase)
@@ -179,7 +180,8 @@ class Rank:
         if op not in operations:
             known = ", ".join(sorted(operations))
             raise LookupError(
-                f"Cannot run operation '{op}' because {self._module} has no such operation: it has {known}"
+                f"Cannot run operation '{op}' because {self._module} has no such operation: it has "
+                f"{known}"
             )
         return operations[op]
 
@@ -189,7 +191,8 @@ def checked_info(info: Mapping[str, JsonValue]) -> None:
     size = len(json.dumps(info, allow_nan=False))
     if size > INLINE_BYTES_MAX:
         raise TooLargeError(
-            f"Cannot start because what `boot` tells has {size} bytes: it may have {INLINE_BYTES_MAX}. "
+            f"Cannot start because what `boot` tells has {size} bytes: it may have "
+            f"{INLINE_BYTES_MAX}. "
             "Fix: return less from `boot`"
         )
 

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: 
 
 
 @contextmanager
-def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
+def parent_of(path: str | Path, *, home: str | Path) -> Generator[int]:
     """
     A descriptor of the directory that contains `path`: operations relative to it stay there, even
     if names on the way change. Raises RemovalRefused if it is not strictly inside `home`, or is

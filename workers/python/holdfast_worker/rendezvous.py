@@ -30,7 +30,8 @@ def interface_address(name: str | None) -> str:
         except OSError as error:
             known = ", ".join(sorted(name for _, name in socket.if_nameindex()))
             raise ValueError(
-                f"Cannot use network interface '{name}' because it has no IPv4 address here ({error.strerror}). "
+                f"Cannot use network interface '{name}' because it has no IPv4 address here "
+                f"({error.strerror}). "
                 f"Fix: set workers.interface to one of {known}"
             ) from None
 

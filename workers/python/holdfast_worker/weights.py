@@ -109,7 +109,8 @@ def weight_files(directory: str | Path) -> list[Path]:
         missing = [name for name in names if not (directory / name).is_file()]
         if missing:
             raise BadDataError(
-                f"Cannot read model '{directory}' as '{INDEX_NAME}' names files that are not there: {missing}"
+                f"Cannot read model '{directory}' as '{INDEX_NAME}' names files that are not "
+                f"there: {missing}"
             )
         return [directory / name for name in names]
     for name in (SINGLE_NAME, ADAPTER_NAME):
@@ -284,9 +285,11 @@ def verify_files(root: str | Path, files: Iterable[Mapping[str, Any]]) -> None:
         actual = file_entry(root, path)
         if (actual["sha256"], actual["bytes"]) != (expected["sha256"], expected["bytes"]):
             raise BadDataError(
-                f"Cannot open '{root}' because its file '{expected['path']}' is not the recorded one: sha256 is "
+                f"Cannot open '{root}' because its file '{expected['path']}' is not the recorded "
+                "one: sha256 is "
                 f"{actual['sha256']} ({actual['bytes']} bytes), recorded {expected['sha256']} "
-                f"({expected['bytes']} bytes). The file was changed or damaged: use another checkpoint"
+                f"({expected['bytes']} bytes). The file was changed or damaged: use another "
+                "checkpoint"
             )
 
 
@@ -315,7 +318,8 @@ def check_model_directory(directory: str | Path) -> ModelConfig:
     if not directory.is_dir():
         what = "is a file, not a directory" if directory.exists() else "does not exist"
         raise BadDataError(
-            f"Cannot open model '{directory}' because it {what}: set model.path to a directory with config.json, "
+            f"Cannot open model '{directory}' because it {what}: set model.path to a directory "
+            "with config.json, "
             "tokenizer.json and model.safetensors (as save_pretrained writes it)"
         )
     missing = [] if (directory / "config.json").is_file() else ["config.json"]
@@ -345,7 +349,8 @@ def check_model_directory(directory: str | Path) -> ModelConfig:
         ) from error
     if not config.get("architectures"):
         raise BadDataError(
-            f"Cannot open model '{directory}' because its config.json names no architectures: add e.g. "
+            f"Cannot open model '{directory}' because its config.json names no architectures: add "
+            "e.g. "
             '"architectures": ["Qwen2ForCausalLM"]'
         )
     return config

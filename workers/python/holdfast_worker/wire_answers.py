@@ -31,13 +31,15 @@ class Numerics(TypedDict):
     dropout: float
     lora: NumericsLora | None
     offload: NumericsOffload
+    attn_implementation: str | None
+    trust_remote_code: bool
 
 
 class AlgorithmDescription(TypedDict):
     settings: dict[str, float | str | bool | list[float | str | bool | None] | None]
     inputs: list[str]
     metrics: list[str]
-    needs: list[Literal["old_logp", "ref_logp", "values", "bootstrap", "coef"]] | None
+    needs: list[Literal["parts", "old_logp", "ref_logp", "values", "bootstrap", "coef"]] | None
     value_inputs: list[str] | None
     group_min: int
     coef: dict[str, float]
@@ -97,6 +99,13 @@ class ScoredItem(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    token_scores: NotRequired[list[float]]
+    code: NotRequired[str]
+
+
+class Identity(TypedDict):
+    code: str
+    unit: Literal["sample", "group"]
 
 
 class TrainerCreateModelAnswer(TypedDict):
@@ -167,6 +176,7 @@ SamplerProbeAnswer = Probe
 
 class RewardScoreAnswer(TypedDict):
     results: list[ScoredItem]
+    identity: NotRequired[Identity]
 
 
 class RewardScoreByModelAnswer(TypedDict):

@@ -223,6 +223,8 @@ class AgentHello(DroppableFrame):
     pid: int
     host: str
     packages: dict[str, str]
+    gpus: list[str]
+    gpu_order: Literal["PCI_BUS_ID"] | None
     groups: list[HeldGroup]
     tasks: list[HeldTask]
     received_seq: int

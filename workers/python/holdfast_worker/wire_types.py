@@ -1,8 +1,7 @@
 """What the engine sends: specs of groups, arguments of operations, artifacts that these name.
 
 Generated from `workers/` by `deno task schema`.
-They are whole: no field has a default here. Fields that are missing, unknown or of another type
-are refused.
+They are whole: no field has a default. Missing, unknown and wrongly typed fields are refused.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ class Schedule(TypedDict):
 
 
 class Optimizer(TypedDict):
+    name: NotRequired[Literal["adamw", "muon", "adafactor"]]
     lr: float
     betas: list[float]
     eps: float
@@ -247,6 +247,8 @@ class TrainerSpec(Whole):
     gradient_checkpointing: bool
     threads: int
     device: Literal["auto", "cpu", "cuda"]
+    attn_implementation: str | None
+    trust_remote_code: bool
     seed: int
     head: Literal["value", "score"] | None
 
@@ -350,6 +352,8 @@ class SamplerSpec(Whole):
     max_model_len: int | None
     kv_cache_gib: float | None
     vllm: dict[str, JsonValue]
+    attn_implementation: str | None
+    trust_remote_code: bool
     seed: int
 
 
@@ -384,6 +388,7 @@ class RewardSpec(Whole):
 class RewardScore(Whole):
     function: str
     style: str | None
+    settings: str | None
     process: RewardProcess
     timeout_ms: float
     shared: ArgumentsInline | ArgumentsBeside

@@ -74,7 +74,8 @@ def read_answer(x: Inputs, returned: Any, what: str) -> Answer:
     if unknown:
         near = did_you_mean(unknown[0], ["loss", "metrics"])
         raise AlgorithmError(
-            f"Cannot use what {what} returned because it has '{unknown[0]}'{near}: {HOW}, and metrics"
+            f"Cannot use what {what} returned because it has '{unknown[0]}'{near}: {HOW}, and "
+            "metrics"
         )
     loss = returned["loss"]
     terms = loss if isinstance(loss, list) else [loss]
@@ -109,7 +110,8 @@ def _term(x: Inputs, value: Any, what: str) -> Term:
     if reduction not in REDUCTIONS:
         raise AlgorithmError(
             f"Cannot reduce {what} "
-            f"because there is no reduction '{reduction}'{did_you_mean(reduction, list(REDUCTIONS))}: "
+            "because there is no reduction "
+            f"'{reduction}'{did_you_mean(reduction, list(REDUCTIONS))}: "
             f"use {', '.join(REDUCTIONS)}"
         )
     return _reduced(x, reduction, tensor, what)
@@ -119,7 +121,8 @@ def _reduced(x: Inputs, reduction: str, tensor: Any, what: str) -> Term:
     kind, value, mask = masked(x, tensor, what)
     if REDUCTIONS[reduction] == "n_pairs" and kind != "pair":
         raise AlgorithmError(
-            f"Cannot reduce {what} over pairs because it is a {kind} value: use x.chosen and x.rejected"
+            f"Cannot reduce {what} over pairs because it is a {kind} value: use x.chosen and "
+            "x.rejected"
         )
     return Term(reduction, kind, value, mask)
 

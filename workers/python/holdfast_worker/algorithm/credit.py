@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -13,8 +14,8 @@ from holdfast_worker.rng_state import untouched_randomness
 
 # Always present, and what is computed first if a file reads it or lists it in NEEDS.
 GIVEN = ("reward", "group", "stop", "length", "token_reward")
-Need = Literal["old_logp", "ref_logp", "values", "bootstrap", "coef"]
-NEEDS: tuple[Need, ...] = ("old_logp", "ref_logp", "values", "bootstrap", "coef")
+Need = Literal["parts", "old_logp", "ref_logp", "values", "bootstrap", "coef"]
+NEEDS: tuple[Need, ...] = ("parts", "old_logp", "ref_logp", "values", "bootstrap", "coef")
 ASSIGNED = ("advantage", "returns", "coef", "metrics")
 HOW = 'return {"advantage": one number for each sequence, or a list of one array of length[i] numbers for each}'
 
@@ -28,12 +29,22 @@ class Assigned(TypedDict):
     metrics: NotRequired[dict[str, float]]
 
 
+@dataclass(frozen=True)
+class RewardPart:
+    """One reward of a round by itself."""
+
+    name: str
+    weight: float
+    paid: np.ndarray  # [N] float64, unweighted; NaN where it does not apply to the sample
+
+
 class Round:
     """
     A round as `credit` sees it: N sequences at once, numpy, float64. [N]: `reward`, `group` (equal
     for the samples of a prompt), `stop` (a list of texts), `length` (sampled tokens), `bootstrap`.
     [N][T], lists of arrays over the sampled tokens: `token_reward` (None if there is none),
-    `old_logp`, `ref_logp`, `values`. `coef`: a dict.
+    `old_logp`, `ref_logp`, `values`. `parts`: a list with a `RewardPart` for each reward. `coef`: a
+    dict.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -53,14 +64,15 @@ class Round:
             )
         if name not in self._fields and name != "token_reward":
             raise AttributeError(
-                f"the round has no '{name}' as it was not read when the file was opened: list it, NEEDS = ['{name}']"
+                f"the round has no '{name}' as it was not read when the file was opened: list it, "
+                f"NEEDS = ['{name}']"
             )
         self._read.add(name)
         return self._fields.get(name)
 
 
 def read_round(content: Mapping[str, Any]) -> Round:
-    """From JSON: numbers by name, [N] or [N][T]."""
+    """From JSON: numbers by name, [N] or [N][T]; of `parts` each reward's, null where it does not apply."""
     fields: dict[str, object] = {}
     for name, values in content.items():
         if name in ("stop", "coef"):
@@ -69,6 +81,11 @@ def read_round(content: Mapping[str, Any]) -> Round:
             fields[name] = np.asarray(values, np.int64)
         elif name in ("reward", "bootstrap"):
             fields[name] = np.asarray(values, np.float64)
+        elif name == "parts":
+            fields[name] = [
+                RewardPart(part["name"], part["weight"], np.asarray(part["paid"], np.float64))
+                for part in values
+            ]
         elif values is not None:
             fields[name] = [np.asarray(row, np.float64) for row in values]
     return Round(fields)
@@ -116,7 +133,8 @@ def needs_of(algorithm: Algorithm) -> list[Need]:
     for name in listed:
         if name not in NEEDS:
             raise AlgorithmError(
-                f"Cannot use {algorithm.file} because it NEEDS '{name}'{did_you_mean(name, list(NEEDS))}: "
+                f"Cannot use {algorithm.file} because it NEEDS "
+                f"'{name}'{did_you_mean(name, list(NEEDS))}: "
                 f"there are {', '.join(NEEDS)}"
             )
     tried = synthetic_round(algorithm)
@@ -144,6 +162,10 @@ def synthetic_round(algorithm: Algorithm) -> Round:
         "ref_logp": tokens(-3, 0),
         "values": tokens(-1, 1),
         "bootstrap": random.uniform(-1, 1, count),
+        "parts": [
+            RewardPart(name, weight, random.uniform(0, 1, count))
+            for name, weight in (("first", 1.0), ("second", 0.5))
+        ],
         "coef": algorithm.first_coef(),
     }
     return Round(fields)
@@ -154,7 +176,8 @@ def group_min(algorithm: Algorithm) -> int:
     least = algorithm.code.constant("GROUP_MIN", 1)
     if not isinstance(least, int) or least < 1:
         raise AlgorithmError(
-            f"Cannot use {algorithm.file} because its GROUP_MIN is {least!r}: use a whole number from 1 on"
+            f"Cannot use {algorithm.file} because its GROUP_MIN is {least!r}: use a whole number "
+            "from 1 on"
         )
     return least
 
@@ -165,7 +188,8 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
     if not isinstance(rows, list) or len(rows) != len(round_):
         found = f"{len(rows)} of them" if isinstance(rows, list) else repr(values)
         raise AlgorithmError(
-            f"Cannot use {name} of credit() of {algorithm.file} because there are {found}: the round has {len(round_)} "
+            f"Cannot use {name} of credit() of {algorithm.file} because there are {found}: the "
+            f"round has {len(round_)} "
             f"sequences; {HOW}"
         )
     rows = [_plain(row) for row in rows]

@@ -56,7 +56,8 @@ def dry_run(program: AlgorithmLoss) -> Found:
         raise AlgorithmError(
             f"Cannot train on {program.part}() of {program.file} "
             "because no gradient flows from it to the model: it must "
-            f"depend on one of {', '.join(f'x.{name}' for name in sorted(LIVE_OF[program.part]))} without .detach()"
+            f"depend on one of {', '.join(f'x.{name}' for name in sorted(LIVE_OF[program.part]))} "
+            "without .detach()"
         )
     if not whole.outcome.finite or not all(
         np.isfinite(gradient).all() for gradient in whole.gradients.values()
@@ -70,9 +71,11 @@ def dry_run(program: AlgorithmLoss) -> Found:
     different = _differences(whole, pieces)
     if different:
         raise AlgorithmError(
-            f"Cannot train on {program.part}() of {program.file} because {different} depends on how a step is "
+            f"Cannot train on {program.part}() of {program.file} because {different} depends on "
+            "how a step is "
             "split into micro-batches: values of the whole step come from statistics(x, c) and the "
-            "counts x.n_tokens, x.n_sequences, ...; a tensor's own mean() or sum() sees one micro-batch only"
+            "counts x.n_tokens, x.n_sequences, ...; a tensor's own mean() or sum() sees one "
+            "micro-batch only"
         )
     return Found(step.read, step.statistics_read, sorted(whole.outcome.metrics), step.has_pairs())
 

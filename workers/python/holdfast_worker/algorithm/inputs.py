@@ -189,7 +189,8 @@ def masked(x: Inputs, value: Any, what: str) -> tuple[str, Tensor, Tensor]:
             else f"a {type(value).__name__}"
         )
         raise AlgorithmError(
-            f"Cannot reduce {what} because it is {found}: return it unreduced, [B, T], [B] or [B / 2], which here are "
+            f"Cannot reduce {what} because it is {found}: return it unreduced, [B, T], [B] or [B / "
+            "2], which here are "
             f"{', '.join(str(list(shape)) for shape in shapes)}"
         )
     return kind, value, x._mask_of(kind)

@@ -72,7 +72,8 @@ def recorded_program(recorded: Mapping[str, Any], old_is_current: bool = False) 
     """The program of a recorded loss {version, python: {file, source, settings, part}}."""
     if recorded.get("version") != VERSION:
         raise ValueError(
-            f"Cannot read a loss in Python of version {recorded.get('version')!r}: this worker reads 1"
+            f"Cannot read a loss in Python of version {recorded.get('version')!r}: this worker "
+            "reads 1"
         )
     sys.breakpointhook = _nobody_to_ask
     return PythonProgram(Algorithm(recorded["python"]), recorded["python"]["part"], old_is_current)
@@ -80,7 +81,8 @@ def recorded_program(recorded: Mapping[str, Any], old_is_current: bool = False) 
 
 def _nobody_to_ask(*_: Any, **__: Any) -> None:
     raise AlgorithmError(
-        "Cannot stop at a breakpoint() in a run: try the file with `loss try FILE --batch RUN/ROUND`"
+        "Cannot stop at a breakpoint() in a run: try the file with `loss try FILE --batch "
+        "RUN/ROUND`"
     )
 
 

@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 
 @contextmanager
-def telling_line(file: str, doing: str) -> Iterator[None]:
+def telling_line(file: str, doing: str) -> Generator[None]:
     """
     Errors of the user's code become an AlgorithmError that names the last line of the file that
     they passed through.
@@ -114,14 +114,16 @@ class AlgorithmFile:
             Config = dataclasses.make_dataclass("Config", [])
         if not (isinstance(Config, type) and dataclasses.is_dataclass(Config)):
             raise AlgorithmError(
-                f"Cannot use {self.file} because its Config is no dataclass: write @dataclass above it"
+                f"Cannot use {self.file} because its Config is no dataclass: write @dataclass "
+                "above it"
             )
         fields = {field.name: field for field in dataclasses.fields(Config) if field.init}
         for name in given:
             if name not in fields:
                 has = f"it has {', '.join(fields)}" if fields else "it has none"
                 raise AlgorithmError(
-                    f"Cannot use {self.file} with the setting '{name}' because there is none of that name"
+                    f"Cannot use {self.file} with the setting '{name}' because there is none of "
+                    "that name"
                     f"{did_you_mean(name, list(fields))}: {has}"
                 )
         for name, field in fields.items():
@@ -158,7 +160,8 @@ def settings_json(config: Any, file: str) -> dict[str, Any]:
     for name, value in settings.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise AlgorithmError(
-                f"Cannot record setting '{name}' of {file} because it is {value}: use a number, or None"
+                f"Cannot record setting '{name}' of {file} because it is {value}: use a number, or "
+                "None"
             )
     return settings
 

@@ -136,7 +136,8 @@ class PythonStep:
     def _coefficient(self, name: str) -> float:
         if name[5:] not in self.coef:
             raise KeyError(
-                f"Cannot compute the loss because it reads '{name}': current coefficients are {sorted(self.coef)}"
+                f"Cannot compute the loss because it reads '{name}': current coefficients are "
+                f"{sorted(self.coef)}"
             )
         return self.coef[name[5:]]
 
@@ -145,7 +146,8 @@ class PythonStep:
         count = 1 if name is None else getattr(self.counts, name)
         if count == 0:
             raise AlgorithmError(
-                f"Cannot reduce by {reduction} because {name} of the step is 0: use another reduction"
+                f"Cannot reduce by {reduction} because {name} of the step is 0: use another "
+                "reduction"
             )
         return count
 
@@ -160,7 +162,8 @@ class PythonStep:
                 kept[1].update(value.parts(mb.sequences))
             elif not same_number(self.metric_parts.setdefault(name, value), value):
                 raise AlgorithmError(
-                    f"Cannot report the metric '{name}' of {self.program.file} because it differs in each "
+                    f"Cannot report the metric '{name}' of {self.program.file} because it differs "
+                    "in each "
                     'micro-batch: return ("token_mean", tensor) instead'
                 )
 

@@ -39,7 +39,8 @@ class LossExpression:
     def __init__(self, expression: Mapping[str, Any], old_is_current: bool = False) -> None:
         if expression.get("version") != 1:
             raise ValueError(
-                f"Cannot read a loss expression of version {expression.get('version')!r}: this worker reads 1"
+                f"Cannot read a loss expression of version {expression.get('version')!r}: this "
+                "worker reads 1"
             )
         self.nodes = [_read(node, old_is_current) for node in expression["nodes"]]
         self.root: int = expression["loss"]
@@ -91,7 +92,8 @@ class LossExpression:
                 *(self._factors(arg) for arg in node.args)
             )
         raise ValueError(
-            f"Cannot train on this loss because node {i} ({node.op}) is not linear in its sums over the step"
+            f"Cannot train on this loss because node {i} ({node.op}) is not linear in its sums "
+            "over the step"
         )
 
     def below(

@@ -75,7 +75,8 @@ def check_micro_batches(
         )
     if pairs and any(len(mb.sequences) % 2 for mb in micro_batches):
         raise ValueError(
-            "Cannot run a step of pairs because a micro-batch has an odd number of rows: pairs are never cut"
+            "Cannot run a step of pairs because a micro-batch has an odd number of rows: pairs are "
+            "never cut"
         )
 
 
@@ -91,7 +92,8 @@ def column(mb: MicroBatch, name: str, kind: str, counts: Counts) -> Tensor:
         return torch.zeros(len(mb.sequences) // 2, device=mb.mask.device)
     if name not in mb.columns:
         raise KeyError(
-            f"Cannot compute the loss because it reads '{name}': current columns are {sorted(mb.columns)}"
+            f"Cannot compute the loss because it reads '{name}': current columns are "
+            f"{sorted(mb.columns)}"
         )
     values = mb.columns[name]
     return (

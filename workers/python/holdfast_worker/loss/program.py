@@ -63,7 +63,8 @@ class ExpressionStep:
         missing = sorted(self.program.coef - set(numbers))
         if missing:
             raise KeyError(
-                f"Cannot compute the loss because it reads '{missing[0]}': current coefficients are {sorted(numbers)}"
+                f"Cannot compute the loss because it reads '{missing[0]}': current coefficients "
+                f"are {sorted(numbers)}"
             )
         return {**numbers, **{name: float(getattr(self.counts, name)) for name in COUNTS}}
 

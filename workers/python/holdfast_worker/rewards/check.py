@@ -1,8 +1,9 @@
 """Imports rewards before a run starts, as their processes would: `python -m
 holdfast_worker.rewards.check`.
 
-Reads [{function, process, style}] as JSON and writes for each {needs, style}, the columns of a row
-that it needs and how it is called, or {error} with the user's frames if it cannot be imported.
+Reads [{function, process, style, settings}] as JSON and writes for each {needs, style}, the columns
+of a row that it needs and how it is called, or {error} with the user's frames if it cannot be
+imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from holdfast_worker.rewards.reward_code import RewardCode
 def main() -> None:
     found: list[dict[str, object]] = []
     for reward in json.load(sys.stdin):
-        code = RewardCode.of(reward["function"], reward["process"], style=reward["style"])
+        settings = reward["settings"]
+        code = RewardCode.of(
+            reward["function"],
+            reward["process"],
+            style=reward["style"],
+            settings=None if settings is None else json.dumps(settings),
+        )
         pool = RewardPool(code, 1)
         try:
             loaded = pool.load()

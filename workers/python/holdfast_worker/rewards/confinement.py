@@ -36,7 +36,7 @@ def isolation_works() -> str | None:
     child = os.fork()
     if child == 0:
         try:
-            _unshare()
+            unshare(linux.CLONE_NEWPID)
             inner = os.fork()
             if inner == 0:
                 _mount_proc()
@@ -59,7 +59,7 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
     isolated = code.isolate and isolation_works() is None
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     if isolated:
-        _unshare()
+        unshare(linux.CLONE_NEWPID)
     _fork_below(channel_fd)
     if isolated:
         _mount_proc()
@@ -80,12 +80,12 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
     return isolated
 
 
-def _unshare() -> None:
-    """The next child is the first process of a namespace. User code there sees no process of ours,
-    and always dies with the namespace.
+def unshare(namespaces: int) -> None:
+    """With CLONE_NEWPID, the next child is the first process of a namespace. User code there sees
+    no process of ours, and always dies with the namespace.
     """
     uid, gid = os.getuid(), os.getgid()
-    linux.unshare(linux.CLONE_NEWPID | (linux.CLONE_NEWUSER if uid != 0 else 0))
+    linux.unshare(namespaces | (linux.CLONE_NEWUSER if uid != 0 else 0))
     if uid != 0:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
@@ -150,14 +150,14 @@ def _limit(code: RewardCode) -> None:
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE_MAX))
     except OSError:
         pass
-    _at_most(resource.RLIMIT_CORE, 0)
+    limit_at_most(resource.RLIMIT_CORE, 0)
     if code.memory_gib is not None:
-        _at_most(resource.RLIMIT_DATA, int(code.memory_gib * GIB))
+        limit_at_most(resource.RLIMIT_DATA, int(code.memory_gib * GIB))
     if code.file_mib is not None:
-        _at_most(resource.RLIMIT_FSIZE, int(code.file_mib * MIB))
+        limit_at_most(resource.RLIMIT_FSIZE, int(code.file_mib * MIB))
 
 
-def _at_most(kind: int, value: int) -> None:
+def limit_at_most(kind: int, value: int) -> None:
     """Keeps an existing lower limit."""
     _, hard = resource.getrlimit(kind)
     bound = value if hard == resource.RLIM_INFINITY else min(value, hard)

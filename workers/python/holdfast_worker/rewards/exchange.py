@@ -18,7 +18,7 @@ from holdfast_worker.channel import HEADER, ChannelClosed, pack, unpack
 from holdfast_worker.json_value import JsonObject, JsonValue
 from holdfast_worker.wire_types import Message
 
-ANSWER_BYTES_MAX = 1 << 20
+ANSWER_BYTES_MAX = 16 << 20  # Of a group: a number for each token of each sample.
 CHUNK_BYTES = 1 << 16
 
 
@@ -39,7 +39,7 @@ class FunctionSample(TypedDict):
 
 class Loaded(TypedDict):
     """The function is imported. `needs`: columns that it takes of a row. `style`: how it is called,
-    `why`: by what that was recognised, `unit`: what one call scores.
+    `why`: by what that was recognised, `unit`: what one call scores, `code`: `code_digest`.
     """
 
     error: None
@@ -48,12 +48,16 @@ class Loaded(TypedDict):
     style: str
     unit: Literal["sample", "group"]
     why: str
+    code: str
 
 
 class NotLoaded(TypedDict):
-    """`error`: why it cannot be imported, with the user's frames."""
+    """`error`: why it cannot be imported, with the user's frames. `is_whole`: it is a sentence that
+    says all.
+    """
 
     error: str
+    is_whole: NotRequired[bool]
 
 
 class SampleAnswer(TypedDict):
@@ -61,6 +65,7 @@ class SampleAnswer(TypedDict):
     score: float | None
     metrics: dict[str, float]
     error: str | None
+    token_scores: NotRequired[list[float]]
 
 
 class CallAnswer(TypedDict):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from io import BufferedReader
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
 from holdfast_worker.json_value import JsonObject, JsonValue
@@ -73,6 +73,8 @@ class Scored(TypedDict):
     metrics: dict[str, float]
     error: str | None
     ms: float
+    code: NotRequired[str]
+    token_scores: NotRequired[list[float]]
 
 
 class PoolProcess:
@@ -107,6 +109,8 @@ class PoolProcess:
             raise UserCodeError(f"Cannot import reward '{source}': the import {how}") from None
         if answer["error"] is not None:
             self.end()  # Half an import may stay in sys.modules.
+            if answer.get("is_whole"):
+                raise UserCodeError(str(answer["error"]))
             raise UserCodeError(f"Cannot import reward '{source}':\n{answer['error']}")
         self._loaded = cast("Loaded", answer)
         return self._loaded
@@ -115,7 +119,7 @@ class PoolProcess:
         """One call for these samples, within the time limit whatever the code does. Without an
         answer, each of them fails for the same reason.
         """
-        self.load()
+        code = self.load()["code"]
         started = time.monotonic()
         assert self._exchange and self._output
         self._output.begin_call()
@@ -123,7 +127,7 @@ class PoolProcess:
             message = {"type": "call", "items": items}
             answers = _checked(self._exchange.ask(message, timeout_ms / 1000), len(items))
             ms = (time.monotonic() - started) * 1000 / len(items)
-            return [{**answer, "ms": ms} for answer in answers]
+            return [{**answer, "ms": ms, "code": code} for answer in answers]
         except Silent:
             outcome = "timeout"
             text = f"no answer after {timeout_ms:g} ms: the process was killed"
@@ -250,13 +254,24 @@ def _checked_sample(answer: JsonValue) -> SampleAnswer:
     )
     numbers: dict[Any, object] = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
+    tokens = answer.get("token_scores")
+    if tokens is not None and not _are_scores(tokens, outcome):
+        raise BadAnswer("it is no result")
     said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
     if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):
         raise BadAnswer("it is no result")
-    checked = {"score": score if outcome == "ok" else None, "metrics": metrics}
-    return cast("SampleAnswer", {"outcome": outcome, **checked, "error": error})
+    checked = {"score": score if outcome == "ok" else None, "metrics": metrics, "error": error}
+    by_token = {} if tokens is None else {"token_scores": tokens}
+    return cast("SampleAnswer", {"outcome": outcome, **checked, **by_token})
+
+
+def _are_scores(tokens: JsonValue, outcome: JsonValue) -> bool:
+    """Of tokens of a sample that has a score."""
+    if outcome != "ok" or not isinstance(tokens, list):
+        return False
+    return all(isinstance(n, float) and math.isfinite(n) for n in tokens)
 
 
 class _Output:

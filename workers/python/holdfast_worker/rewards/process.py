@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import importlib.util
 import inspect
+import json
 import math
 import os
 import resource
@@ -22,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
+from holdfast_worker.rewards.code_digest import code_digest
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.rewards.sandbox.started import CannotStart
 from holdfast_worker.rewards.styles.reading import BadReturn, Raised, printable
 from holdfast_worker.rewards.styles.table import recognise
 from holdfast_worker.rewards.styles.target import Target
@@ -93,12 +96,13 @@ def _sent(answer: Answer) -> SampleAnswer:
         case _ if answer.value is None:
             outcome, text = "none", NOTHING_TO_GRADE_BY
         case _:
-            return {
+            sent: SampleAnswer = {
                 "outcome": "ok",
                 "score": answer.value,
                 "metrics": answer.metrics,
                 "error": None,
             }
+            return sent if answer.tokens is None else {**sent, "token_scores": answer.tokens}
     return {"outcome": outcome, "score": None, "metrics": {}, "error": text}
 
 
@@ -135,9 +139,15 @@ class Process:
 
     def _load(self) -> Loaded | NotLoaded:
         try:
-            target = Target.of(load_function(self._code.function))
+            function = load_function(self._code.function)
+            if self._code.settings is not None:
+                function = function(json.loads(self._code.settings))
+            target = Target.of(function)
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
+            code = code_digest(self._code.function)
+        except CannotStart as why:
+            return {"error": str(why), "is_whole": True}
         except (
             BaseException
         ) as error:  # User code runs at import: whatever it raises is the answer.
@@ -149,6 +159,7 @@ class Process:
             "style": style.name,
             "unit": style.unit,
             "why": why,
+            "code": code,
         }
 
     def _call(self, samples: list[FunctionSample]) -> CallAnswer:

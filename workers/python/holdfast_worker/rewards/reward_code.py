@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RewardCode:
     """`function`: path.py:function, or package.module:function. `style`: how it is called; None: as
-    its signature says. `env`: names that its processes
-    inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
-    the processes that a call has at one time. None: no limit.
+    its signature says. `settings`: JSON, from which it makes the function to call. `env`: names
+    that its processes inherit beside the usual ones. Sizes are per process, `cpu_s` per call;
+    `processes_max` limits the processes that a call has at one time. None: no limit.
     """
 
     function: str
@@ -26,12 +26,21 @@ class RewardCode:
     file_mib: float | None
     processes_max: int
     isolate: bool
+    settings: str | None = None
 
     @classmethod
-    def of(cls, function: str, process: RewardProcess, *, style: str | None) -> RewardCode:
+    def of(
+        cls,
+        function: str,
+        process: RewardProcess,
+        *,
+        style: str | None,
+        settings: str | None = None,
+    ) -> RewardCode:
         return cls(
             function=function,
             style=style,
+            settings=settings,
             env=tuple(process["env"]),
             memory_gib=process["memory_gib"],
             cpu_s=process["cpu_s"],
@@ -46,5 +55,5 @@ class RewardCode:
     @classmethod
     def from_json(cls, text: str) -> RewardCode:
         fields = json.loads(text)
-        function, style = fields.pop("function"), fields.pop("style")
-        return cls.of(function, fields, style=style)
+        function, style, settings = (fields.pop(name) for name in ("function", "style", "settings"))
+        return cls.of(function, fields, style=style, settings=settings)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NotRequired, TypedDict
 
 from holdfast_worker import weights
+from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
@@ -37,7 +38,7 @@ class RewardModel:
     """
 
     def __init__(self, settings: RewardModelSettings) -> None:
-        path = settings["path"]
+        path = str(model_directory(settings["path"]))
         numerics.prepare_environment(settings["threads"])
         self.device = numerics.choose_device(settings["device"], 0)
         numerics.make_deterministic(self.device, threads=settings["threads"], seed=SEED)

@@ -2,9 +2,9 @@
 A reward function tried alone, as the pool would run it, or a reward model.
 
 `python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--style NAME]
-[--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON lines, each line one
-or a list of those of one prompt, and writes one result with its time for each. Of a function, the
-first line says how it is called: {style, unit, why}.
+[--settings JSON] [--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON
+lines, each line one or a list of those of one prompt, and writes one result with its time for each.
+Of a function, the first line says how it is called: {style, unit, why}.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def main() -> int:
         "--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields"
     )
     parser.add_argument("--style", help="how it is called; absent: as its signature says")
+    parser.add_argument("--settings", help="JSON, from which it makes the function")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
     pool: RewardPool | None = None
@@ -40,7 +41,12 @@ def main() -> int:
         if Path(arguments.function).is_dir():
             score = _model(arguments.function).score
         else:
-            code = RewardCode.of(arguments.function, arguments.process, style=arguments.style)
+            code = RewardCode.of(
+                arguments.function,
+                arguments.process,
+                style=arguments.style,
+                settings=arguments.settings,
+            )
             pool = RewardPool(code, 1)
             loaded = pool.load()
             print(json.dumps({name: loaded[name] for name in ("style", "unit", "why")}))

@@ -41,10 +41,14 @@ class Worker:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
-        """Calls the function for each item."""
+        """Calls the function for each item. Without items, says what its results can be kept by."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
-        pool = self._pool(RewardCode.of(args.function, args.process, style=args.style))
+        code = RewardCode.of(args.function, args.process, style=args.style, settings=args.settings)
+        pool = self._pool(code)
+        if not items:
+            loaded = pool.load(telling(io, 1))
+            return {"results": [], "identity": {"code": loaded["code"], "unit": loaded["unit"]}}
         return {
             "results": pool.score(
                 items, timeout_ms=args.timeout_ms, between=telling(io, len(items))

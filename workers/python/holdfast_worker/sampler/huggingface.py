@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from holdfast_worker.gpu_memory import drop_garbage, give_back
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.adapters import tensors_by_file_name, with_adapter
 from holdfast_worker.sampler.engine import EngineInfo, Watch
@@ -33,6 +34,7 @@ class HuggingFaceEngine:
 
     def __init__(self, spec: SamplerSpec) -> None:
         self.spec = spec
+        self.opening = Opening.of(spec)
         self.model: Any = None
         self.decoder: Any = None  # None: every token goes through the model's own forward.
         self.tokenizer: Any = None
@@ -79,14 +81,15 @@ class HuggingFaceEngine:
 
     def open_noise(self, model_path: str) -> None:
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, initialization
+        from transformers import AutoModelForCausalLM, initialization
 
         self.model = self.decoder = self.base = None  # Frees the old model first.
-        self.config = AutoConfig.from_pretrained(model_path)
-        self.tokenizer = AutoTokenizer.from_pretrained(model_path)
+        self._read(model_path)
         # transformers' own initialisation, on one core of the CPU, would be replaced by the noise.
         with cast(Any, initialization).no_init_weights():  # It has no types.
-            model = cast(Any, AutoModelForCausalLM).from_config(self.config, dtype=self.dtype)
+            model = cast(Any, AutoModelForCausalLM).from_config(
+                self.config, dtype=self.dtype, **self.opening.building()
+            )
         model.tie_weights()  # Left out with the initialisation.
         model = model.to(self.device).eval()
         generator = torch.Generator(self.device).manual_seed(self.spec.seed % 2**63)
@@ -97,15 +100,16 @@ class HuggingFaceEngine:
 
     def open_adapter(self, publication: Publication) -> None:
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM
 
         self.model = self.decoder = None  # Frees the old model first.
         assert "base" in publication
         base = publication["base"]["dir"]
-        self.config = AutoConfig.from_pretrained(base)
-        self.tokenizer = AutoTokenizer.from_pretrained(base)
+        self._read(base)
         generator = torch.Generator().manual_seed(self.spec.seed % 2**63)
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=self.dtype)
+        model = AutoModelForCausalLM.from_pretrained(
+            base, dtype=self.dtype, **self.opening.building()
+        )
         with torch.no_grad():
             adapted = with_adapter(
                 model,
@@ -114,6 +118,12 @@ class HuggingFaceEngine:
             )
         self._adopt(adapted.to(self.device), base)
         self.base = base
+
+    def _read(self, directory: str) -> None:
+        from transformers import AutoConfig, AutoTokenizer
+
+        self.config = AutoConfig.from_pretrained(directory, **self.opening.reading())
+        self.tokenizer = AutoTokenizer.from_pretrained(directory, **self.opening.reading())
 
     def _adopt(self, model: Any, model_path: str) -> None:
         from holdfast_worker.sampler.decoding import decoder_of
@@ -186,7 +196,9 @@ class HuggingFaceEngine:
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(self.base or directory, dtype=self.dtype)
+        model = AutoModelForCausalLM.from_pretrained(
+            self.base or directory, dtype=self.dtype, **self.opening.building()
+        )
         if self.base is not None:
             model = with_adapter(model, directory)
         model = model.to(self.device).eval()

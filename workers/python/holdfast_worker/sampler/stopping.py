@@ -13,7 +13,7 @@ from holdfast_worker.wire_types import Sampling
 
 def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:
     """The tokens that end a sequence: the tokenizer's, and those of generation_config.json."""
-    ends = set() if tokenizer.eos_token_id is None else {int(tokenizer.eos_token_id)}
+    ends: set[int] = set() if tokenizer.eos_token_id is None else {int(tokenizer.eos_token_id)}
     path = Path(model_path) / "generation_config.json"
     if path.is_file():
         named = json.loads(path.read_text()).get("eos_token_id")

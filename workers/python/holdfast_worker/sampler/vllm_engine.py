@@ -192,7 +192,6 @@ class VllmEngine:
             "max_loras": 1,
             "max_cpu_loras": 1,
         }
-
         arguments: dict[str, Any] = {
             "enforce_eager": self.on_cpu,  # Compiling costs more than it saves there.
             # A group's samples share their prompt; dropped at every publication.
@@ -201,6 +200,7 @@ class VllmEngine:
             "seed": self.spec.seed % 2**31,
             "dtype": self.spec.dtype,
             "max_model_len": self.spec.max_model_len,
+            "trust_remote_code": self.spec.trust_remote_code,
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
             **memory_arguments(
                 self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()

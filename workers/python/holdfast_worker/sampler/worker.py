@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast_worker import weights
+from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.prompts import encode_prompt
 from holdfast_worker.sampler import publication as publications
@@ -137,8 +138,9 @@ class Worker:
             return wanted
         self.version = self.proof = self.loaded = self.opened = None
         if base is None:
-            weights.check_model_directory(model_path)
-            self.engine.open_noise(model_path)
+            directory = model_directory(model_path)
+            weights.check_model_directory(directory)
+            self.engine.open_noise(str(directory))
         else:
             check_base(base)
             self.engine.open_adapter(publication)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker import weights
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.weights import AdapterBase, Tensors
@@ -24,13 +25,19 @@ OF_MODEL = {
 
 
 def adapted_source(
-    lora: Mapping[str, Any], *, seed: int, path: Path, saved: Path | None, engine: Any
+    lora: Mapping[str, Any],
+    *,
+    seed: int,
+    path: Path,
+    saved: Path | None,
+    engine: Any,
+    opening: Opening,
 ) -> ModelSource:
     """
     The base model in `path` with the adapter that a checkpoint holds in `saved`, or a new one. On
     every rank; the base must be bit-identical to the one that the checkpoint was trained on.
     """
-    source = ModelSource(path)
+    source = ModelSource(path, opening=opening)
     digest = engine.gather(weights.digest_of_directory(path) if engine.rank == 0 else "")[0]
     recorded = (
         digest if saved is None else json.loads((saved / weights.BASE_NAME).read_text())["digest"]

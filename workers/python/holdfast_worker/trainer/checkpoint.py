@@ -192,7 +192,8 @@ def read_record(directory: Path, expected: Numerics) -> StateRecord:
     differs = [f"{key} is {expected.get(key)}, saved {saved.get(key)}" for key in keys]
     if differs:
         raise BadDataError(
-            f"Cannot load checkpoint '{directory}' because the trainer differs: {'; '.join(differs)}. "
+            f"Cannot load checkpoint '{directory}' because the trainer differs: "
+            f"{'; '.join(differs)}. "
             "Start from its hf/ directory as a model, or use the trainer that saved it"
         )
     return record

@@ -86,7 +86,8 @@ def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
 
     if recipe not in RECIPES:
         raise BadDataError(
-            f"Cannot create model '{recipe}' because there is no such recipe: use one of {sorted(RECIPES)}"
+            f"Cannot create model '{recipe}' because there is no such recipe: use one of "
+            f"{sorted(RECIPES)}"
         )
     tokenizer = character_tokenizer()
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def free_bytes(directory: Path) -> int:
 
 
 @contextmanager
-def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterator[None]:
+def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Generator[None]:
     """
     If the disk is or becomes full, removes what was written to `directory`, and the error names it.
     `home`, `named`: as for `remove_tree`; what must not be removed stays.

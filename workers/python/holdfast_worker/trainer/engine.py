@@ -89,8 +89,8 @@ class AdamwSettings(TypedDict):
 
 def parameter_groups(model: Any, optimizer: Optimizer) -> list[ParameterGroup]:
     """
-    AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups
-    are omitted.
+    An optimizer's parameter groups: weight decay acts on matrices, not on biases and norms. Empty
+    groups are omitted.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if optimizer["weight_decay"] == 0:
@@ -109,7 +109,7 @@ def adamw_settings(optimizer: Optimizer) -> AdamwSettings:
 
 def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
     """
-    Changes the settings of an AdamW with state. Which parameters are decayed is part of that
+    Changes the settings of an optimizer with state. Which parameters are decayed is part of that
     state's layout.
     """
     decays = any(group["weight_decay"] for group in groups)
@@ -118,7 +118,23 @@ def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
             f"Cannot continue with optimizer.weight_decay {optimizer['weight_decay']} because the state was created "
             f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
         )
+    own = adamw_settings(optimizer)
     for group in groups:
-        group.update(**adamw_settings(optimizer))
+        # Only AdamW reads its two moments' settings.
+        group.update(own if "betas" in group else {"lr": own["lr"]})
         if group["weight_decay"]:
             group["weight_decay"] = optimizer["weight_decay"]
+
+
+def name_of(optimizer: Optimizer) -> str:
+    return optimizer.get("name", "adamw")
+
+
+def check_same(held: Optimizer, wanted: Optimizer) -> None:
+    """Raises if the state of one optimizer would continue as that of a different one."""
+    if name_of(held) == name_of(wanted):
+        return
+    raise BadDataError(
+        f"Cannot continue with optimizer {name_of(wanted)} because the state is that of "
+        f"{name_of(held)}: start a new run to change it"
+    )

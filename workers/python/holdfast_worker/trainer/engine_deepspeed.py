@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -18,9 +18,10 @@ import torch
 from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.rendezvous import join_group
 from holdfast_worker.trainer.disk_room import trained_bytes
-from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
+from holdfast_worker.trainer.engine import change_settings
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
+from holdfast_worker.trainer.optimizers import optimizer_of
 from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
 from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
@@ -114,14 +115,13 @@ class DeepSpeedEngine:
         self.adapts = source.adapter is not None
         self.names = saved_names(module)
         self.clip = optimizer["clip_grad_norm"]
-        groups = parameter_groups(module, optimizer)
-        decays = [group["weight_decay"] for group in groups]
-        adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
+        stepper = optimizer_of(module, optimizer, fused=False, master=lambda parameter: parameter)
+        decays = [group["weight_decay"] for group in stepper.param_groups]
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
         config["checkpoint"] = {"load_universal": convert}
         if self.stage == 3:
             self._partition(module, config)
-        self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
+        self.model = deepspeed.initialize(model=module, optimizer=stepper, config=config)[0]
         self.module = self.model.module
         if self.stage == 0 and self.spec.dtype == "bfloat16":
             self._undo_first_step()
@@ -299,7 +299,7 @@ class DeepSpeedEngine:
         return found
 
     @contextmanager
-    def _checkpoint_event(self) -> Iterator[None]:
+    def _checkpoint_event(self) -> Generator[None]:
         """Without it: `Cannot partition a param in flight`."""
         self.model.optimizer.checkpoint_event_prologue()
         yield

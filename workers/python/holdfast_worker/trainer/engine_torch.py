@@ -13,9 +13,10 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from holdfast_worker.gpu_memory import drop_garbage
-from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
+from holdfast_worker.trainer.engine import change_settings
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
+from holdfast_worker.trainer.optimizers import optimizer_of
 from holdfast_worker.weights import Tensors
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
@@ -24,7 +25,7 @@ STATE_NAME = "torch_state.pt"
 
 class TorchEngine:
     """
-    One process, AdamW. `masters` are the float32 weights that the optimizer steps; in float32 the
+    One process. `masters` are the float32 weights that the optimizer steps; in float32 the
     model's own.
     """
 
@@ -56,11 +57,10 @@ class TorchEngine:
             [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
         )
         master_of = dict(zip(map(id, self.parameters), self.masters))
-        groups = parameter_groups(model, optimizer)
-        for group in groups:
-            group["params"] = [master_of[id(parameter)] for parameter in group["params"]]
         self.clip = optimizer["clip_grad_norm"]
-        self.optimizer = torch.optim.AdamW(groups, **adamw_settings(optimizer), fused=True)
+        self.optimizer = optimizer_of(
+            model, optimizer, fused=True, master=lambda parameter: master_of[id(parameter)]
+        )
         if state is not None:
             self._load_state(state, optimizer)
         self.model = self.module = model

@@ -50,8 +50,10 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     )
     if not isinstance(getattr(model, "score", None), torch.nn.Linear):
         raise BadDataError(
-            f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not call its head `score`: "
-            "use a model whose token classifier is transformers' generic one (Llama, Qwen, Mistral, Gemma, ...)"
+            f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not "
+            "call its head `score`: "
+            "use a model whose token classifier is transformers' generic one (Llama, Qwen, "
+            "Mistral, Gemma, ...)"
         )
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
     missing = set(found["missing_keys"])

@@ -22,7 +22,8 @@ def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str
             if name not in sequence.token_columns and name not in sequence.sequence_columns:
                 raise BadDataError(
                     "Cannot train "
-                    f"because the loss reads '{name}' and the batch has no such column: current columns are "
+                    f"because the loss reads '{name}' and the batch has no such column: current "
+                    "columns are "
                     f"{sorted({*sequence.token_columns, *sequence.sequence_columns})}"
                 )
     return names

@@ -49,11 +49,14 @@ class ModelDigests:
             raise BadDataError(error)
         if found != recorded:
             raise BadDataError(
-                f"Cannot open model '{directory}' because its weights differ from those that the run "
+                f"Cannot open model '{directory}' because its weights differ from those that the "
+                "run "
                 "recorded: their digest "
-                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: restore the recorded weights, "
+                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: restore the recorded "
+                "weights, "
                 "then resume (a model "
-                "that the run created is recreated if its directory is moved away); or start a new run"
+                "that the run created is recreated if its directory is moved away); or start a new "
+                "run"
             )
 
     def _read(self, directory: str | Path) -> tuple[str, str]:

@@ -5,11 +5,13 @@ A model directory as the trainer opens it and writes it: the same files with dif
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
 from holdfast_worker import weights
+from holdfast_worker.model_hub.cache import model_directory
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import Tensors
 
@@ -33,13 +35,16 @@ WEIGHT_SUFFIXES = {
 class ModelSource:
     """
     Everything of a model directory except its weights, kept in memory so that a publication reads
-    nothing. `head`: what replaces the vocabulary (`heads.py`), whether or not the directory has it;
-    None: a language model.
+    nothing. `path`: a directory, or a model of the hub with its commit. `head`: what replaces the
+    vocabulary (`heads.py`), whether or not the directory has it; None: a language model.
     """
 
-    def __init__(self, path: str | Path, *, head: str | None = None) -> None:
-        self.path = Path(path)
+    def __init__(
+        self, path: str | Path, *, head: str | None = None, opening: Opening = PLAIN
+    ) -> None:
+        self.path = model_directory(path)
         self.head = head
+        self.opening = opening
         self.config = weights.check_model_directory(self.path)
         self.adapter: Any = None  # `adapter.Adapter`: what is trained instead of the weights.
         self.files: dict[str, bytes] = {}
@@ -54,7 +59,7 @@ class ModelSource:
         if self._tokenizer is None:
             from transformers import AutoTokenizer
 
-            self._tokenizer = AutoTokenizer.from_pretrained(self.path, local_files_only=True)
+            self._tokenizer = AutoTokenizer.from_pretrained(self.path, **self.opening.reading())
         return self._tokenizer
 
     def open_model(self, dtype: str, *, dropout: float = 0.0, **options: Any) -> Any:
@@ -68,7 +73,7 @@ class ModelSource:
 
         from holdfast_worker.trainer.heads import open_with_head
 
-        config = AutoConfig.from_pretrained(self.path, local_files_only=True)
+        config = self._told(lambda: AutoConfig.from_pretrained(self.path, **self.opening.reading()))
         set_dropout(config, dropout)
         # A mixture's grouped kernels count with histc, which has no deterministic version on CUDA.
         config._experts_implementation = "eager"
@@ -76,19 +81,28 @@ class ModelSource:
             "config": config,
             "dtype": getattr(torch, dtype),
             "local_files_only": True,
+            **self.opening.building(),
             **options,
         }
-        try:
-            if self.head is None:
-                model = AutoModelForCausalLM.from_pretrained(self.path, **options)
-            else:
-                model = open_with_head(self.path, self.head, **options)
-        except (OSError, ValueError, KeyError) as error:
-            raise BadDataError(f"Cannot open model '{self.path}': {error}") from error
+        head = self.head
+        model = self._told(
+            lambda: (
+                AutoModelForCausalLM.from_pretrained(self.path, **options)
+                if head is None
+                else open_with_head(self.path, head, **options)
+            )
+        )
         with torch.no_grad():
             for parameter in filter(torch.is_floating_point, model.parameters()):
                 parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
         return model.train()
+
+    def _told(self, opened: Callable[[], Any]) -> Any:
+        """A problem of the model is one of the data. ImportError: of kernels that are missing."""
+        try:
+            return opened()
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise BadDataError(f"Cannot open model '{self.path}': {error}") from error
 
     def write(self, directory: Path, *, model: Any, tensors: Tensors, dtype: str) -> None:
         """

@@ -117,7 +117,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _installed(names: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name in names:
         try:
             found[name] = metadata.version(name)
@@ -159,6 +159,8 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> Numerics:
         "dropout": spec.dropout,
         "offload": {**spec.offload},
         "lora": _shape_of(spec.lora, spec.seed) if spec.lora else None,
+        "attn_implementation": spec.attn_implementation,
+        "trust_remote_code": spec.trust_remote_code,
     }
 
 

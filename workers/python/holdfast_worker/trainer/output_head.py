@@ -68,7 +68,8 @@ def values_in_chunks(
         ).logits  # [B, K, 1 or 2]: not logits but what the replaced head made of them.
     if len(told) != 1 or not _equal(values.detach().flatten(0, 1), told[0]):
         raise BadDataError(
-            "Cannot compute logits in chunks because this model scales or caps them after its output head. Set "
+            "Cannot compute logits in chunks because this model scales or caps them after its "
+            "output head. Set "
             "trainer.logits_chunk_tokens: null, and bound memory by trainer.micro_batch_tokens_max"
         )
     return list(values.unbind(-1))

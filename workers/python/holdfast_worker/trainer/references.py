@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
+from holdfast_worker.model_hub.cache import model_directory
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engine import TrainingEngine
 from holdfast_worker.trainer.model_digests import ModelDigests
@@ -28,7 +30,7 @@ class References:
     @contextmanager
     def borrowed(
         self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None
-    ) -> Iterator[Any]:
+    ) -> Generator[Any]:
         """
         The reference on the device; with `offload` it goes back to the CPU afterwards, which
         changes no bit. Without a path, or at the path of an adapter's base, it is the model itself
@@ -41,8 +43,9 @@ class References:
         if path != self.path:
             self.path, self.model = None, None  # Frees the old one before opening the new one.
             drop_garbage(self.engine.device)
-            self.models.check(path, digest, self.engine)
-            self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
+            source = ModelSource(path, opening=Opening.of(self.engine.spec))
+            self.models.check(source.path, digest, self.engine)
+            self.model = source.open_model(dtype).eval().requires_grad_(False)
             self.path = path
         try:
             self._to_device(offload)
@@ -66,7 +69,8 @@ class References:
             )
             raise BadDataError(
                 "Cannot score ref_logp "
-                f"because the device has no room for the reference model '{self.path}' beside the one "
+                f"because the device has no room for the reference model '{self.path}' beside the "
+                "one "
                 f"that is trained: {fix}"
             ) from error
 
@@ -76,14 +80,15 @@ class References:
         copy is needed.
         """
         base = getattr(self.engine.module, "base_path", None)
-        return base is not None and Path(path).resolve() == Path(base)
+        return base is not None and model_directory(path).resolve() == Path(base)
 
     @contextmanager
-    def _without_adapter(self) -> Iterator[Any]:
+    def _without_adapter(self) -> Generator[Any]:
         if not hasattr(self.engine.module, "disable_adapter"):
             raise BadDataError(
                 "Cannot score ref_logp "
-                "because reference_path is null and the model has no adapter to switch off: name the "
+                "because reference_path is null and the model has no adapter to switch off: name "
+                "the "
                 "reference model's directory"
             )
         with self.engine.module.disable_adapter():

@@ -6,11 +6,12 @@ start, not in round 300.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, TypedDict, cast
 
 import numpy as np
 
+from holdfast_worker.model_hub.cache import model_directory
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import Prompt, encode_prompt, encode_rows, encode_supervised
 from holdfast_worker.wire_answers import TrainerMeasureRowsAnswer
@@ -25,7 +26,8 @@ class RowLengths:
     time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opening: Opening = PLAIN) -> None:
+        self.opening = opening
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
     def measure(self, args: TrainerMeasureRows, io: OperationIO) -> TrainerMeasureRowsAnswer:
@@ -34,10 +36,12 @@ class RowLengths:
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))
-            self.known[key] = _lengths(rows, args, tokenizer=_tokenizer(model_path), io=io)
+            self.known[key] = _lengths(
+                rows, args, tokenizer=_tokenizer(model_path, self.opening), io=io
+            )
         lengths = self.known[key]
         io.blob(lengths.tobytes())
-        return {"rows": len(lengths), "model_tokens_max": _positions(model_path)}
+        return {"rows": len(lengths), "model_tokens_max": _positions(model_path, self.opening)}
 
 
 def _lengths(
@@ -79,16 +83,16 @@ def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, in
     return prompt, max(len(tokens) for tokens, _ in encoded)
 
 
-def _tokenizer(model_path: str) -> Any:
+def _tokenizer(model_path: str, opening: Opening) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(Path(model_path), local_files_only=True)
+    return AutoTokenizer.from_pretrained(model_directory(model_path), **opening.reading())
 
 
-def _positions(model_path: str) -> int | None:
+def _positions(model_path: str, opening: Opening) -> int | None:
     """The model's number of positions; None: its configuration has none."""
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(Path(model_path), local_files_only=True)
+    config = AutoConfig.from_pretrained(model_directory(model_path), **opening.reading())
     text = getattr(config, "text_config", None) or config
     return getattr(text, "max_position_embeddings", None)

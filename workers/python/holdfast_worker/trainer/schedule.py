@@ -21,11 +21,13 @@ def check_schedule(schedule: Schedule) -> None:
         return
     if total is None:
         raise ValueError(
-            f"Cannot make a {name} schedule because total_steps is null: set it to the run's optimizer steps"
+            f"Cannot make a {name} schedule because total_steps is null: set it to the run's "
+            "optimizer steps"
         )
     if total <= warmup:
         raise ValueError(
-            f"Cannot make a {name} schedule because total_steps is {total} and warmup_steps {warmup}: "
+            f"Cannot make a {name} schedule because total_steps is {total} and warmup_steps "
+            f"{warmup}: "
             "total_steps must be larger"
         )
 

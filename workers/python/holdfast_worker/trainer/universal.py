@@ -9,7 +9,7 @@ do not, because a different number of ranks adds gradients in a different order.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ TAG = "step"
 
 
 @contextmanager
-def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
+def universal(state: Path, *, engine: Any, home: str) -> Generator[Path]:
     """
     The universal twin of the state directory `state`, on every rank: rank 0 writes it next to the
     checkpoint and removes it when all ranks have read it. After a crash the directory belongs to no

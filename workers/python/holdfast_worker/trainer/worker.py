@@ -15,10 +15,13 @@ from typing import Any, TypedDict
 from holdfast_worker import weights
 from holdfast_worker.failures import cause_of
 from holdfast_worker.gpu_memory import give_back
+from holdfast_worker.model_hub.cache import model_directory
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import checkpoint, numerics
 from holdfast_worker.trainer.adapter import adapted_source
 from holdfast_worker.trainer.create_model import create_model
+from holdfast_worker.trainer.engine import check_same
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.schedule import check_schedule, factor
@@ -83,6 +86,7 @@ class Worker:
     def __init__(self, context: RankContext) -> None:
         self.context = context
         self.spec = TrainerSpec.of(context.spec)
+        self.opening = Opening.of(self.spec)
         self.held: str | None = None
         # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
         self.steps_done = 0
@@ -199,9 +203,10 @@ class Worker:
         self, args: TrainerInspectModel, io: OperationIO
     ) -> TrainerInspectModelAnswer:
         """Reads the directory on every rank: one that does not see it fails here, not later."""
-        config = weights.check_model_directory(args.dir)
+        directory = model_directory(args.dir)
+        config = weights.check_model_directory(directory)
         tensors: list[TensorEntry] = []
-        digest = self.models.of(args.dir, manifest=tensors)
+        digest = self.models.of(directory, manifest=tensors)
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
         return {
             "digest": digest,
@@ -216,7 +221,7 @@ class Worker:
         if self.row_lengths is None:
             from holdfast_worker.trainer.row_lengths import RowLengths
 
-            self.row_lengths = RowLengths()
+            self.row_lengths = RowLengths(self.opening)
         return self.row_lengths.measure(args, io)
 
     def open_algorithm(
@@ -241,20 +246,22 @@ class Worker:
         self.held, self.trained = None, None
         check_schedule(args.optimizer["schedule"])
         saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
+        base = model_directory(args.model_path)
         world_size = self.context.world_size
         if saved is not None:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
             record = checkpoint.read_record(Path(saved["dir"]), self.numerics)
+            check_same(record["optimizer"], args.optimizer)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
             state = Path(saved["dir"]) / "state"
         else:
             io.progress("verify", 0)
-            weights.check_model_directory(args.model_path)
-            self.models.check(args.model_path, args.model_digest, self.engine)
+            weights.check_model_directory(base)
+            self.models.check(base, args.model_digest, self.engine)
         io.progress("load", 0)
-        self.source = self._source(Path(args.model_path), saved and Path(saved["dir"]) / "hf")
+        self.source = self._source(base, saved and Path(saved["dir"]) / "hf")
         self.engine.open(self.source, optimizer=args.optimizer, state=state, world_size=world_size)
         if saved is not None:
             checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
@@ -266,8 +273,15 @@ class Worker:
         """A checkpoint is a model by itself; one of an adapter belongs to its base."""
         lora = self.spec.lora
         if lora is None:
-            return ModelSource(saved or base, head=self.spec.head)
-        return adapted_source(lora, seed=self.spec.seed, path=base, saved=saved, engine=self.engine)
+            return ModelSource(saved or base, head=self.spec.head, opening=self.opening)
+        return adapted_source(
+            lora,
+            seed=self.spec.seed,
+            path=base,
+            saved=saved,
+            engine=self.engine,
+            opening=self.opening,
+        )
 
     def train(self, args: TrainerTrain, io: OperationIO) -> TrainerTrainAnswer | NotResident:
         """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
@@ -307,6 +321,7 @@ class Worker:
         if optimizer == self.optimizer:
             return
         check_schedule(optimizer["schedule"])
+        check_same(self.optimizer, optimizer)
         self.engine.change(optimizer)
         self.optimizer = optimizer
 

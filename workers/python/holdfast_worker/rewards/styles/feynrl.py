@@ -15,7 +15,7 @@ from holdfast_worker.rewards.styles.reading import (
     answer_of,
     listed,
     number,
-    plain,
+    token_scores,
 )
 from holdfast_worker.rewards.styles.style import Scorer, Settle, Style
 from holdfast_worker.rewards.styles.target import Target
@@ -87,7 +87,9 @@ def _pair(sample: FunctionSample) -> tuple[dict[str, Any], SimpleNamespace]:
 
 
 def _read(returned: Any, sample: FunctionSample) -> Score:
-    """The sum of the rewards, all but one of which are 0, and `right` by the threshold."""
+    """The sum of the rewards, and `right` by the threshold. Unless they are per token, all but the
+    last one are 0.
+    """
     if returned is None:
         return NOT_APPLICABLE
     if not isinstance(returned, tuple) or len(cast("tuple[Any, ...]", returned)) != PARTS:
@@ -95,17 +97,10 @@ def _read(returned: Any, sample: FunctionSample) -> Score:
             f"returned {returned!r:.200}: expected (rewards, is_per_token, correct_threshold)"
         )
     rewards, is_per_token, threshold = cast("tuple[Any, Any, Any]", returned)
-    if is_per_token:
-        raise BadReturn(
-            "returned rewards per token, which cannot be used yet: expected is_per_token False, "
-            "and the reward at the last token"
-        )
-    length = len(sample.get("token_ids", []))
-    values = plain(rewards)
-    if not isinstance(values, (list, tuple)) or len(cast("list[Any]", values)) != length:
-        raise BadReturn(f"returned rewards {values!r:.200}: expected {length}, one for each token")
-    total = math.fsum(number("rewards", value) for value in cast("list[Any]", values))
-    return Score(total, {"right": float(total > number("correct_threshold", threshold))})
+    tokens = token_scores(rewards, len(sample.get("token_ids", [])))
+    total = math.fsum(tokens)
+    right = {"right": float(total > number("correct_threshold", threshold))}
+    return Score(total, right, tokens if is_per_token else None)
 
 
 FEYNRL = Style(

@@ -40,7 +40,7 @@ def _bind(target: Target) -> Scorer:
         )
         given |= {name: row[name] for name in columns if name in row}
         returned = settle(target.value(**given))
-        return [answer_of(checked, returned)]
+        return [answer_of(checked, returned, len(sample.get("token_ids", [])))]
 
     return Scorer(needs=tuple(sorted(columns & target.required)), score=score)
 

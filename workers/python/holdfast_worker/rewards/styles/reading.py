@@ -18,10 +18,13 @@ class BadReturn(Exception):
 
 @dataclass(frozen=True)
 class Score:
-    """`value` None: the reward does not apply to the sample; it then has no metrics."""
+    """`value` None: the reward does not apply to the sample; it then has no metrics. `tokens`: what
+    each token of the completion earns, if the function says it; `value` is then their sum.
+    """
 
     value: float | None
     metrics: dict[str, float] = field(default_factory=dict[str, float])
+    tokens: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,26 @@ def answer_of(read: Callable[P, Score], *args: P.args, **kwargs: P.kwargs) -> An
         return bad
 
 
-def checked(returned: Any) -> Score:
+def checked(returned: Any, token_count: int = 0) -> Score:
     """A number, or a dict with `score` and numbers beside it. None as the score: there is nothing
-    to grade by, and the other numbers are ignored.
+    to grade by, and the other numbers are ignored. `token_scores` in place of `score`: one number
+    for each token of the completion.
     """
-    return _scored(returned, _numbers_beside)
+    if not isinstance(returned, dict) or "token_scores" not in returned:
+        return _scored(returned, _numbers_beside)
+    every = dict(cast("dict[object, Any]", returned))
+    if "score" in every:
+        raise BadReturn("returned 'score' and 'token_scores': the score is the tokens' sum")
+    tokens = token_scores(every.pop("token_scores"), token_count)
+    return Score(math.fsum(tokens), _numbers_beside(every), tokens)
+
+
+def token_scores(returned: Any, count: int) -> list[float]:
+    """One number for each of a completion's tokens. Raises BadReturn if they are not."""
+    values = plain(returned)
+    if not isinstance(values, (list, tuple)) or len(cast("list[Any]", values)) != count:
+        raise BadReturn(f"returned rewards {values!r:.200}: expected {count}, one for each token")
+    return [number("rewards", value) for value in cast("list[Any]", values)]
 
 
 def scored_with_extras(returned: Any) -> Score:

@@ -1,0 +1,35 @@
+import type { Issue } from "./issue_text.ts";
+import type { Blocks } from "./rule_blocks.ts";
+
+/** Rules about how a model is opened. */
+export const MODEL_RULES = [packedRowsAreSdpas, flashIsForHalves];
+
+const PATH = ["model", "attn_implementation"];
+
+function packedRowsAreSdpas({ model, trainer }: Blocks): Issue[] {
+  const kernels = model?.attn_implementation ?? "sdpa";
+  if (!trainer?.packing || kernels === "sdpa") return [];
+  return [{
+    path: PATH,
+    message: `is ${kernels}; packed rows are computed by sdpa: leave it out, or set ` +
+      "trainer.packing: false",
+  }];
+}
+
+/** They exist for 16 bits on a GPU only. */
+function flashIsForHalves({ model, trainer, sampler }: Blocks): Issue[] {
+  const kernels = model?.attn_implementation;
+  if (!kernels?.startsWith("flash")) return [];
+  const opened = { trainer, sampler: sampler?.engine === "huggingface" ? sampler : undefined };
+  return Object.entries(opened).flatMap(([block, processes]) => {
+    if (processes === undefined) return [];
+    const { dtype, device } = processes;
+    const fixes = [
+      ...(dtype === "float32" ? [`${block}.dtype: bfloat16`] : []),
+      ...(device === "cpu" ? [`${block}.device: cuda`] : []),
+    ];
+    if (fixes.length === 0) return [];
+    const needs = `is ${kernels}, which computes 16 bits on a GPU: set ${fixes.join(" and ")}`;
+    return [{ path: PATH, message: needs }];
+  });
+}

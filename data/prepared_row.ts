@@ -1,0 +1,92 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { DataPlace } from "./errors.ts";
+import { hashOf } from "./hash_set.ts";
+import { type MappedRow, textOf } from "./map_row.ts";
+import { Prompt } from "./prompt.ts";
+import type { Columns } from "./row_fields.ts";
+
+/** A mapped row on its way through a preparation, with the place that it came from. */
+export const PreparedRow = z.strictObject({
+  row_id: z.string(),
+  prompt: Prompt,
+  completion: Prompt.optional(),
+  rejected: Prompt.optional(),
+  margin: z.number().optional(),
+  answer: z.string().optional(),
+  kept: z.record(z.string(), z.unknown()),
+  number: z.int().describe("Its line or its row in the file, from 1."),
+});
+export type PreparedRow = z.infer<typeof PreparedRow>;
+
+/** A mapped row with its place. */
+export function preparedRow(row: MappedRow, { line, row: number }: DataPlace): PreparedRow {
+  return { ...row, number: line ?? number! };
+}
+
+/** What a file's rows have beside their content. */
+export type RowOrigin = { data_source: string; file: string; split: string };
+
+/** The columns of a prepared row that are not kept from the source, in their order. */
+const COLUMNS = "data_source prompt completion chosen rejected margin reward_model extra_info"
+  .split(" ");
+
+/**
+ * A row as it is written: in verl's shape, a preference in TRL's. A source reads it back with the
+ * same id, and needs no `fields`.
+ */
+export function preparedColumns(
+  row: PreparedRow,
+  { data_source, file, split }: RowOrigin,
+): Columns {
+  const { row_id, prompt, completion, rejected, margin, answer, kept, number } = row;
+  const answering = (side: Prompt): Prompt =>
+    typeof prompt === "string" || typeof side !== "string"
+      ? side
+      : [{ role: "assistant", content: side }];
+  const pair = rejected !== undefined;
+  return {
+    data_source,
+    prompt,
+    ...(completion !== undefined && { [pair ? "chosen" : "completion"]: answering(completion) }),
+    ...(pair && { rejected: answering(rejected) }),
+    ...(margin !== undefined && { margin }),
+    ...(answer !== undefined && { reward_model: { style: "rule", ground_truth: answer } }),
+    extra_info: { index: row_id, split, file, row: number },
+    ...kept,
+  };
+}
+
+/** Names of columns in the order in which they are written. */
+export function inColumnOrder(names: readonly string[]): string[] {
+  const kept = names.filter((name) => !COLUMNS.includes(name)).toSorted();
+  return [...COLUMNS.filter((name) => names.includes(name)), ...kept];
+}
+
+/** What makes two rows the same. */
+export type Sameness = "prompt" | "row";
+
+/** The hash by which equal rows are found. Spacing makes no difference. */
+export function sameness(row: PreparedRow, by: Sameness): Uint8Array {
+  const parts = by === "prompt" ? [row.prompt] : [row.prompt, row.completion, row.rejected];
+  const texts = parts.map((part) => textOf(part).replace(/\s+/g, " ").trim());
+  const rest = by === "prompt" ? [] : [row.answer ?? null, row.kept];
+  return hashOf(JSON.stringify([texts, rest]));
+}
+
+const UNIT_BYTES = 6;
+
+/**
+ * The split of a row, drawn by its id and the seed alone: neither other rows nor their order change
+ * it. `splits`: weights, relative to each other.
+ */
+export function splitOf(
+  row_id: string,
+  { seed, splits }: { seed: number; splits: Record<string, number> },
+): string {
+  const digest = createHash("sha256").update(`${seed}\n${row_id}`).digest();
+  const names = Object.keys(splits).toSorted();
+  const whole = names.reduce((sum, name) => sum + splits[name]!, 0);
+  let left = digest.readUIntBE(0, UNIT_BYTES) / 2 ** (8 * UNIT_BYTES) * whole;
+  return names.find((name) => (left -= splits[name]!) < 0) ?? names.at(-1)!;
+}

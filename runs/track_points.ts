@@ -1,0 +1,155 @@
+/**
+ * What trackers receive of a run, derived from its journal: one point for each closed round, and
+ * one for each emission outside the loops. The same journal always gives the same points.
+ */
+import { type JournalRow, type RunHead } from "../engine/mod.ts";
+import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
+import { foundLine, inheritedPages, type Reading } from "./run_metrics.ts";
+
+/** The values of metrics at a step. */
+export type TrackPoint = {
+  /** From 1, without gaps. */
+  number: number;
+  /** How many rounds were closed, over all loops: a point of a round counts its own. */
+  step: number;
+  /** The round of the point; null outside loops. */
+  round: { loop: string; round: number } | null;
+  at_ms: number;
+  metrics: Record<string, number>;
+};
+
+/** Rows that are in memory at a time. */
+const PAGE_ROWS = 1000;
+
+/** Several values of a round are summed: times and tokens of slabs. Else the last one counts. */
+const SUMMED = /^time\/|_tokens$/;
+
+type OpenRound = Pick<TrackPoint, "at_ms" | "metrics">;
+
+/** Makes points of lines and of closed rounds, in the order of the journal. */
+class PointMaker {
+  /** Rounds that have lines and are not closed, by loop. */
+  readonly #open: Map<string, Map<number, OpenRound>> = new Map();
+  /** Metrics that have a value at this step: the first one counts. */
+  #named: Set<string> = new Set();
+  #number = 0;
+  #step = 0;
+
+  /** A line outside loops is a point by itself. */
+  line({ loop, round, at_ms, metrics }: MetricsLine): TrackPoint[] {
+    if (loop === null || round === null) return this.outside({ at_ms, metrics });
+    const rounds = this.#open.get(loop) ?? new Map<number, OpenRound>();
+    this.#open.set(loop, rounds);
+    const before = rounds.get(round)?.metrics ?? {};
+    const sum = ([name, value]: [string, number]) =>
+      [name, SUMMED.test(name) ? (before[name] ?? 0) + value : value] as const;
+    const added = Object.fromEntries(Object.entries(metrics).map(sum));
+    rounds.set(round, { at_ms, metrics: { ...before, ...added } });
+    return [];
+  }
+
+  /** A point by itself. */
+  outside(values: OpenRound): TrackPoint[] {
+    return [this.#point(null, values)];
+  }
+
+  /** Rounds close in order: an earlier one whose row was collected is closed too. */
+  closed(loop: string, last: number): TrackPoint[] {
+    const rounds = this.#open.get(loop) ?? new Map<number, OpenRound>();
+    const closed = [...rounds.keys()].filter((round) => round <= last).sort((a, b) => a - b);
+    return closed.map((round) => {
+      const open = rounds.get(round)!;
+      rounds.delete(round);
+      this.#step++;
+      return this.#point({ loop, round }, open);
+    });
+  }
+
+  /** What is inherited is closed. */
+  closeAll(): TrackPoint[] {
+    return [...this.#open.keys()].flatMap((loop) => this.closed(loop, Infinity));
+  }
+
+  #point(round: TrackPoint["round"], { at_ms, metrics }: OpenRound): TrackPoint {
+    if (round !== null) this.#named = new Set();
+    const fresh = Object.entries(metrics).filter(([name]) => !this.#named.has(name));
+    for (const [name] of fresh) this.#named.add(name);
+    const number = ++this.#number;
+    return { number, step: this.#step, round, at_ms, metrics: Object.fromEntries(fresh) };
+  }
+}
+
+/** Reads the points of a run from its start, page by page; later calls continue. */
+export class TrackPoints {
+  readonly #reading: Reading;
+  readonly #head: RunHead;
+  readonly #maker = new PointMaker();
+  #last_seq = 0;
+  #begun = false;
+
+  /** `head`: of the run; only its id and its parent are read. */
+  constructor(reading: Reading, head: RunHead) {
+    this.#reading = reading;
+    this.#head = head;
+  }
+
+  /** Points that became readable since the last call. */
+  async *next(): AsyncGenerator<TrackPoint[]> {
+    if (!this.#begun) {
+      yield await this.#inherited();
+      this.#begun = true;
+      yield await this.#fromNotes();
+    }
+    const { store, artifacts } = this.#reading;
+    for (;;) {
+      const query = { kinds: KINDS, after_seq: this.#last_seq, limit: PAGE_ROWS };
+      const rows = await store.read(this.#head.id, query);
+      if (rows.length === 0) return;
+      const lines = rows.map((row) => row.kind === "metrics" ? foundLine(artifacts, row) : null);
+      const found = await Promise.all(lines);
+      const points = rows.flatMap((row, i) => this.#of(row, found[i]!));
+      this.#last_seq = rows.at(-1)!.seq;
+      yield points;
+    }
+  }
+
+  #of(row: JournalRow, found: FoundLine | null): TrackPoint[] {
+    const { key, kind, at_ms } = row;
+    if (found !== null) return this.#maker.line(found.line);
+    // A copied row closes a round that was inherited.
+    const [, loop, round] = /^(.+?)\/(\d+)(?:\/[^/]+)?$/.exec(key) ?? [];
+    if (kind === "round") return loop === undefined ? [] : this.#maker.closed(loop, Number(round));
+    // A damaged row has no numbers, but outside loops it keeps its place: later points keep theirs.
+    return loop === undefined ? this.#maker.outside({ at_ms, metrics: {} }) : [];
+  }
+
+  /** Stages outside the loops run before or after them, so rounds before such a line are closed. */
+  async #inherited(): Promise<TrackPoint[]> {
+    const points: TrackPoint[] = [];
+    for await (const page of inheritedPages(this.#reading, this.#head)) {
+      for (const { line } of page) {
+        if (line.loop === null) points.push(...this.#maker.closeAll());
+        points.push(...this.#maker.line(line));
+      }
+    }
+    return [...points, ...this.#maker.closeAll()];
+  }
+
+  /** Of records from before metrics had rows. */
+  async #fromNotes(): Promise<TrackPoint[]> {
+    const { store } = this.#reading;
+    const lines = await earlierLines(store, this.#head.id);
+    const last = lines.at(-1);
+    if (last === undefined) return [];
+    const rows = await store.read(this.#head.id, { kinds: ["round"] });
+    const closed = rows.filter(({ seq }) => seq < last.seq);
+    const points: TrackPoint[] = [];
+    for (const { seq, line } of lines) {
+      while (closed[0] && closed[0].seq < seq) points.push(...this.#of(closed.shift()!, null));
+      points.push(...this.#maker.line(line));
+    }
+    return points;
+  }
+}
+
+const KINDS: JournalRow["kind"][] = ["metrics", "round"];

@@ -1,0 +1,25 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { HASH_BYTES, hashOf, HashSet } from "../../data/hash_set.ts";
+
+Deno.test("HashSet adds each hash once, however many there are", () => {
+  const set = new HashSet();
+  const texts = Array.from({ length: 20_000 }, (_, i) => `row ${i % 15_000}`);
+  const added = texts.filter((text) => set.add(hashOf(text)));
+  deepStrictEqual(added, texts.slice(0, 15_000));
+  strictEqual(set.size, 15_000);
+});
+
+Deno.test("HashSet keeps hashes apart that differ in one half, and takes one of zeros", () => {
+  const set = new HashSet();
+  const hash = (...bytes: number[]) =>
+    Uint8Array.from({ length: HASH_BYTES }, (_, i) => bytes[i] ?? 0);
+  strictEqual(set.add(hash()), true);
+  strictEqual(set.add(hash()), false);
+  strictEqual(set.add(hash(2)), true);
+  strictEqual(set.add(hash(...Array(8).fill(0), 1)), true);
+  strictEqual(set.size, 3);
+});
+
+Deno.test("hashOf() has 16 bytes of the sha256", () => {
+  strictEqual(hashOf("abc").toHex(), "ba7816bf8f01cfea414140de5dae2223");
+});

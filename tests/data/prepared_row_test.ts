@@ -1,0 +1,73 @@
+import { deepStrictEqual, notDeepStrictEqual, strictEqual } from "node:assert/strict";
+import {
+  inColumnOrder,
+  preparedColumns,
+  PreparedRow,
+  preparedRow,
+  sameness,
+  splitOf,
+} from "../../data/prepared_row.ts";
+
+const chat = [{ role: "user", content: "q" }];
+const origin = { data_source: "s", file: "a.jsonl", split: "train" };
+const row = (more: object = {}): PreparedRow =>
+  PreparedRow.parse({ row_id: "7", prompt: chat, kept: {}, number: 3, ...more });
+
+Deno.test("preparedColumns() has verl's shape, and messages beside messages", () => {
+  deepStrictEqual(
+    preparedColumns(row({ answer: "2", completion: "so 2", kept: { level: 1 } }), origin),
+    {
+      data_source: "s",
+      prompt: chat,
+      completion: [{ role: "assistant", content: "so 2" }],
+      reward_model: { style: "rule", ground_truth: "2" },
+      extra_info: { index: "7", split: "train", file: "a.jsonl", row: 3 },
+      level: 1,
+    },
+  );
+});
+
+Deno.test("preparedColumns() has TRL's shape for a preference", () => {
+  const { chosen, rejected, margin, completion } = preparedColumns(
+    row({ prompt: "p", completion: "good", rejected: "bad", margin: 2 }),
+    origin,
+  );
+  deepStrictEqual([chosen, rejected, margin, completion], ["good", "bad", 2, undefined]);
+});
+
+Deno.test("inColumnOrder() has every row's columns first, then kept ones by name", () => {
+  deepStrictEqual(
+    inColumnOrder(["z", "extra_info", "a", "prompt"]),
+    "prompt extra_info a z".split(" "),
+  );
+});
+
+Deno.test("sameness() is of prompts alone, or of all that rows teach and keep", () => {
+  const [one, other] = [row({ completion: "a" }), row({ completion: "b", row_id: "8" })];
+  deepStrictEqual(sameness(one, "prompt"), sameness(other, "prompt"));
+  notDeepStrictEqual(sameness(one, "row"), sameness(other, "row"));
+  deepStrictEqual(sameness(one, "row"), sameness(row({ completion: " a\n", row_id: "9" }), "row"));
+  notDeepStrictEqual(
+    sameness(one, "row"),
+    sameness(row({ completion: "a", kept: { i: 1 } }), "row"),
+  );
+});
+
+Deno.test("splitOf() draws in proportion to the weights, from the id and the seed alone", () => {
+  const splits = { train: 8, eval: 2 };
+  const ids = Array.from({ length: 2000 }, (_, i) => `row-${i}`);
+  const drawn = ids.filter((id) => splitOf(id, { seed: 1, splits }) === "eval");
+  strictEqual(drawn.length, 376);
+  const reordered = { eval: 2, train: 8 };
+  deepStrictEqual(
+    ids.filter((id) => splitOf(id, { seed: 1, splits: reordered }) === "eval"),
+    drawn,
+  );
+  notDeepStrictEqual(ids.filter((id) => splitOf(id, { seed: 2, splits }) === "eval"), drawn);
+});
+
+Deno.test("preparedRow() has the line or the row that it came from", () => {
+  const mapped = { row_id: "1", prompt: "p", kept: {} };
+  strictEqual(preparedRow(mapped, { file: "a", line: 4 }).number, 4);
+  strictEqual(preparedRow(mapped, { file: "a", row: 5 }).number, 5);
+});

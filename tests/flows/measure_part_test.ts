@@ -1,0 +1,33 @@
+import { deepStrictEqual } from "node:assert/strict";
+import { Preparing } from "./preparing.ts";
+
+/** The fake trainer's tokens are characters. */
+Deno.test("lengths in tokens are of rows that are not left out", async () => {
+  const run = await Preparing.of({
+    "a.jsonl": [
+      { prompt: "abc", completion: "de" },
+      { prompt: "abc", completion: "de" },
+      { prompt: "abcd", completion: "efg" },
+      { prompt: "a", completion: "b" },
+      { prompt: "abcdefgh", completion: "" },
+    ],
+  }, {
+    inputs: [{ path: "DIR/a.jsonl" }],
+    needs: "completion",
+    tokenizer: { path: "DIR/tokenizer" },
+    lengths: { prompt_tokens_max: 7, sequence_tokens_max: 6, sequence_tokens_min: 3 },
+  });
+  await run.done();
+  const { rows, dropped_rows } = await run.card();
+  deepStrictEqual(rows, {
+    read: 5,
+    written: 1,
+    dropped: { duplicate: 1, too_long: 2, too_short: 1 },
+  });
+  deepStrictEqual(dropped_rows.map(({ row, because }) => `${row} ${because}`), [
+    "2 an earlier row has the same content",
+    "3 7 tokens of the sequence, the limit is 6",
+    "4 2 tokens of the sequence, the limit is 3",
+    "5 8 tokens of the prompt, the limit is 7",
+  ]);
+});

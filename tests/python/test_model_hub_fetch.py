@@ -1,0 +1,35 @@
+"""The process that fetches models: what it reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast_worker.model_hub import fetch
+from holdfast_worker.model_hub.failure import FetchFailure
+from holdfast_worker.model_hub.files import HubFile, digest_of
+from hub_cache import COMMIT, PINNED, use_cache
+
+
+def test_fetch_gives_recorded_files_without_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = use_cache(monkeypatch, tmp_path)
+    files: list[HubFile] = [
+        {"path": "b", "bytes": 2, "etag": "y"},
+        {"path": "a", "bytes": 1, "etag": "x"},
+    ]
+    found = fetch.fetch({"name": PINNED, "code": False, "recorded": files}, download=False)
+    assert found == {
+        "name": PINNED,
+        "directory": str(hub / "models--owner--tiny" / "snapshots" / COMMIT),
+        "digest": digest_of(files),
+        "bytes": 3,
+        "files": files[::-1],
+    }
+
+
+def test_fetch_refuses_what_is_no_name() -> None:
+    with pytest.raises(FetchFailure, match="because it is not a name at the hub"):
+        fetch.fetch({"name": "/a/b", "code": False, "recorded": None}, download=True)

@@ -1,0 +1,121 @@
+import { deepStrictEqual, notDeepStrictEqual, strictEqual } from "node:assert/strict";
+import { type KeptScore, type KeptScores, RewardScorer, scoreKeys } from "../../rollouts/mod.ts";
+import type { Operator } from "../../workers/mod.ts";
+import { scoredItem } from "../flows/fixtures.ts";
+import { group, options, there } from "./scored_group.ts";
+
+/** In memory. */
+class Kept extends Map<string, KeptScore> implements KeptScores {
+  find(keys: readonly string[]) {
+    return keys.map((key) => this.get(key) ?? null);
+  }
+
+  keep(results: readonly (readonly [string, KeptScore])[]) {
+    for (const [key, result] of results) this.set(key, result);
+  }
+}
+
+type Said = { unit?: "sample" | "group"; code?: string; loaded?: string };
+
+/** Scores a completion by its length; `none` and `bad` have no score. */
+function pool({ unit = "sample", code = "c", loaded = code }: Said, asked: string[][]): Operator {
+  return {
+    call(_, args) {
+      const { items } = args as { items: { id: string; completion: string }[] };
+      if (items.length === 0) {
+        const output = { results: [], identity: { code, unit } };
+        return Promise.resolve({ outputs: [output], blobs: [], generation: 1 });
+      }
+      asked.push(items.map(({ completion }) => completion));
+      const results = items.map(({ id, completion }) => {
+        if (completion === "none") return scoredItem({ id, outcome: "none", code: loaded });
+        if (completion === "bad") return scoredItem({ id, outcome: "error", error: "x" });
+        const metrics = { letters: completion.length };
+        return scoredItem({ id, score: completion.length, metrics, code: loaded });
+      });
+      return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
+    },
+  };
+}
+
+/** What two scorers over one store are asked, and what they give. */
+async function twice(texts: string[], again: string[], said: Said & { then?: Said } = {}) {
+  const [kept, asked] = [new Kept(), [] as string[][]];
+  const functions = [{ ...there("f"), kept: { code: null } }];
+  const artifacts = { put: () => Promise.reject(new Error("nothing is long here")) };
+  const scores = [];
+  for (const [completions, how] of [[texts, said], [again, said.then ?? said]] as const) {
+    const scorer = new RewardScorer({ pool: pool(how, asked), artifacts, kept });
+    scores.push(await scorer.score(group(functions, completions), options));
+  }
+  return { asked, first: scores[0]!, second: scores[1]!, kept };
+}
+
+Deno.test("a result is computed once for each code, row and completion", async () => {
+  const { asked, first, second } = await twice(["a", "bb"], ["bb", "ccc", "a"]);
+  deepStrictEqual(asked, [["a", "bb"], ["ccc"]]);
+  deepStrictEqual(second.map(({ reward, parts }) => [reward, parts]), [
+    [2, { f: 2, "f/letters": 2 }],
+    [3, { f: 3, "f/letters": 3 }],
+    [1, { f: 1, "f/letters": 1 }],
+  ]);
+  deepStrictEqual(second[2], first[0]);
+});
+
+Deno.test("what does not apply is kept, and what failed is asked again", async () => {
+  const { asked, second } = await twice(["none", "bad"], ["none", "bad"]);
+  deepStrictEqual(asked, [["none", "bad"], ["bad"]]);
+  deepStrictEqual(second.map(({ failed }) => failed), ["reward_none", "reward_error"]);
+});
+
+Deno.test("a function of a group is asked about the whole group, or not at all", async () => {
+  const said: Said = { unit: "group" };
+  deepStrictEqual((await twice(["a", "bb"], ["a", "bb"], said)).asked, [["a", "bb"]]);
+  deepStrictEqual((await twice(["a", "bb"], ["a", "ccc"], said)).asked, [
+    ["a", "bb"],
+    ["a", "ccc"],
+  ]);
+});
+
+Deno.test("other code is asked again, and code that changed meanwhile keeps nothing", async () => {
+  deepStrictEqual((await twice(["a"], ["a"], { then: { code: "d" } })).asked, [["a"], ["a"]]);
+  const { kept, asked } = await twice(["a"], ["a"], { loaded: "edited" });
+  deepStrictEqual([kept.size, asked.length], [0, 2]);
+});
+
+Deno.test("a reward that is not kept is never asked what it is", async () => {
+  const asked: string[][] = [];
+  const kept = new Kept();
+  const artifacts = { put: () => Promise.reject(new Error("nothing is long here")) };
+  const scorer = new RewardScorer({ pool: pool({}, asked), artifacts, kept });
+  for (let i = 0; i < 2; i++) await scorer.score(group([there("f")], ["a"]), options);
+  deepStrictEqual([asked.length, kept.size], [2, 0]);
+});
+
+Deno.test("a score of the engine is kept by its own code, as soon as it is there", async () => {
+  let calls = 0;
+  const judge = {
+    ...there("judge"),
+    runs_on: "engine" as const,
+    kept: { code: "j" },
+    score: () => ++calls,
+  };
+  const artifacts = { put: () => Promise.reject(new Error("nothing is long here")) };
+  const scorer = new RewardScorer({ pool: null, artifacts, kept: new Kept() });
+  const before = await scorer.score(group([judge], ["a", "b"]), options);
+  deepStrictEqual(await scorer.score(group([judge], ["b", "a"]), options), before.toReversed());
+  strictEqual(calls, 2);
+});
+
+Deno.test("scoreKeys() differ by code, row, completion and place in a group", () => {
+  const key = (code: string, row: unknown, sample: unknown) =>
+    scoreKeys({ code, unit: "sample" }, { row, samples: [sample] })[0]!;
+  const keys = [key("c", "r", "s"), key("d", "r", "s"), key("c", "q", "s"), key("c", "r", "t")];
+  strictEqual(new Set(keys).size, 4);
+  const ofGroup = scoreKeys({ code: "c", unit: "group" }, { row: "r", samples: ["s", "s"] });
+  strictEqual(new Set([...keys, ...ofGroup]).size, 6);
+  notDeepStrictEqual(
+    ofGroup,
+    scoreKeys({ code: "c", unit: "group" }, { row: "r", samples: ["s", "t"] }),
+  );
+});

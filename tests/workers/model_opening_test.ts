@@ -1,0 +1,25 @@
+import { deepStrictEqual } from "node:assert/strict";
+import {
+  ModelOpening,
+  SamplerConfig,
+  samplerGroup,
+  TrainerConfig,
+  trainerGroup,
+} from "../../workers/mod.ts";
+
+Deno.test("ModelOpening trusts no code, and leaves the kernels to transformers", () => {
+  deepStrictEqual(ModelOpening.parse({}), { attn_implementation: null, trust_remote_code: false });
+});
+
+Deno.test("trainers, value models and samplers are started with how their model is opened", () => {
+  const model = { attn_implementation: "eager" as const, trust_remote_code: true };
+  const opened = ({ attn_implementation, trust_remote_code }: Record<string, unknown>) => ({
+    attn_implementation,
+    trust_remote_code,
+  });
+  const trainer = TrainerConfig.parse({});
+  deepStrictEqual(opened(trainerGroup(trainer, { seed: 0, model }).spec), model);
+  deepStrictEqual(opened(trainerGroup(trainer, { seed: 0, head: "value", model }).spec), model);
+  const sampler = SamplerConfig.parse({});
+  deepStrictEqual(opened(samplerGroup(sampler, { seed: 0, replica: 0, model }).spec), model);
+});

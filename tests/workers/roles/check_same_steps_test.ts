@@ -1,0 +1,32 @@
+import { deepStrictEqual, throws } from "node:assert/strict";
+import { RemadeDifferentlyError } from "../../../engine/mod.ts";
+import { checkSameSteps } from "../../../workers/roles/check_same_steps.ts";
+
+const step = (loss: number | null, grad_norm: number | null = 1) => ({ loss, grad_norm });
+const VERSION = "0123456789abcdef";
+
+Deno.test("checkSameSteps() accepts equal bits, and steps that were skipped alike", () => {
+  const steps = [step(0.1), step(null, null)];
+  checkSameSteps(VERSION, { recorded: steps, redone: structuredClone(steps) });
+});
+
+Deno.test("checkSameSteps() refuses a different bit, a sign of zero and a missing step", () => {
+  const recorded = [step(0.1), step(0)];
+  for (const redone of [[step(0.1 + 2 ** -56), step(0)], [step(0.1), step(-0)], [step(0.1)]]) {
+    throws(() => checkSameSteps(VERSION, { recorded, redone }), RemadeDifferentlyError);
+  }
+  throws(
+    () => checkSameSteps(VERSION, { recorded: [step(1)], redone: [step(2, null)] }),
+    (error: RemadeDifferentlyError) => {
+      deepStrictEqual(
+        error.message,
+        "Cannot redo version 0123456789ab because the redone step differs from the recorded " +
+          "one: recorded loss 1, grad_norm 1; redone loss 2, grad_norm null. Redo on the same " +
+          "hardware, thread count and package versions",
+      );
+      const facts = { version: VERSION, recorded: [step(1)], redone: [step(2, null)] };
+      deepStrictEqual(error.facts, facts);
+      return true;
+    },
+  );
+});

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
+import { PYTHON_ROOT } from "./local_launcher.ts";
+import { TextLineStream } from "./text_line_stream.ts";
+import { workerEnvironment } from "./worker_environment.ts";
+
+/** A file of a model at one commit. `etag`: its hash at the hub (sha256, or git's sha1). */
+const HubFile = z.strictObject({ path: z.string(), bytes: z.int(), etag: z.string() });
+
+const /** @internal */ fetchedModelSchema = z.strictObject({
+  name: z.string().describe("With the commit."),
+  directory: z.string().describe("In the cache of this host."),
+  digest: z.string().describe("Of all files."),
+  bytes: z.int(),
+  files: z.array(HubFile),
+});
+/** A model of the hub at one commit. */
+export type FetchedModel = z.infer<typeof fetchedModelSchema>;
+/** Schema of {@linkcode FetchedModel}. */
+export const FetchedModel: typeof fetchedModelSchema = fetchedModelSchema;
+
+/**
+ * A model to find. `code`: with its own Python files. `recorded`: the files that a run recorded;
+ * the hub is then asked only for those that the cache lacks.
+ */
+export type WantedModel = { name: string; code: boolean; recorded: FetchedModel["files"] | null };
+
+/** Lines of the Python process. */
+const Line = z.union([
+  z.strictObject({ say: z.string() }),
+  z.strictObject({ failure: z.string(), is_input: z.boolean() }),
+  z.strictObject({ models: z.array(FetchedModel) }),
+]);
+type Ending = Exclude<z.infer<typeof Line>, { say: string }>;
+
+type FetchOptions = {
+  /** Whether files are fetched; otherwise names only get their commits. */
+  download: boolean;
+  say?: (text: string) => void;
+  /** In addition to this process's environment. */
+  env?: Record<string, string>;
+};
+
+/**
+ * Finds models at the hub, and fetches what its cache on this host lacks. The only process that
+ * receives the hub's token.
+ * @throws {InvalidInputError} If the hub has no such model or revision, or does not give it.
+ * @throws {InfrastructureError} If neither the hub nor the cache can give it, or there is no room.
+ */
+export async function fetchModels(
+  python: string,
+  models: WantedModel[],
+  { download, say = () => {}, env }: FetchOptions,
+): Promise<FetchedModel[]> {
+  const child = new Deno.Command(python, {
+    args: ["-m", "holdfast_worker.model_hub.fetch"],
+    clearEnv: true,
+    env: { ...workerEnvironment({ hub_token: true }), PYTHONPATH: PYTHON_ROOT, ...env },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  // Open until the answer is here: the process ends with this one.
+  const stdin = child.stdin.getWriter();
+  const sent = stdin.write(new TextEncoder().encode(`${JSON.stringify({ models, download })}\n`))
+    .catch(() => {}); // A process that ended without reading says why itself.
+  const [ending, errors] = await Promise.all([
+    endingOf(child.stdout, say),
+    new Response(child.stderr).text(),
+  ]);
+  const { code } = await child.status;
+  await sent;
+  await stdin.close().catch(() => {});
+  if (ending === null) {
+    const last = errors.trim().split("\n").at(-1) || `exit code ${code}`;
+    throw new InfrastructureError(
+      `Cannot fetch models with ${python} because its process ended: ${last}. Fix: try again; in ` +
+        "a custom environment, update huggingface_hub",
+      { python, code },
+      { retryable: false },
+    );
+  }
+  if ("models" in ending) return ending.models;
+  const facts = { models: models.map(({ name }) => name) };
+  throw ending.is_input
+    ? new InvalidInputError(ending.failure, facts)
+    : new InfrastructureError(ending.failure, facts, { retryable: false });
+}
+
+async function endingOf(
+  stdout: ReadableStream<Uint8Array>,
+  say: (text: string) => void,
+): Promise<Ending | null> {
+  let ending: Ending | null = null;
+  const lines = stdout.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream());
+  for await (const text of lines) {
+    if (text.trim() === "") continue;
+    const line = Line.parse(JSON.parse(text));
+    if ("say" in line) say(line.say);
+    else ending = line;
+  }
+  return ending;
+}

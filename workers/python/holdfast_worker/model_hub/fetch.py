@@ -1,0 +1,108 @@
+"""Fetches models from the hub before a run starts: `python -m holdfast_worker.model_hub.fetch`.
+
+Reads {models: [{name, code, recorded}], download} as one line of JSON, then waits at the end of its
+input: a fetch whose engine is gone ends. Writes lines of JSON: {say} while it works, then {models:
+[{name, directory, digest, bytes, files}]}, or {failure, is_input}. `name` then has its commit.
+`recorded`: the files that a run recorded; with them nobody asks the hub unless the cache lacks one.
+
+This is the only process that receives a token of the hub. It runs no code of a model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import TypedDict
+
+from holdfast_worker.model_hub.cache import remember_commit, snapshot_of
+from holdfast_worker.model_hub.download import complete
+from holdfast_worker.model_hub.failure import FetchFailure
+from holdfast_worker.model_hub.files import HubFile, digest_of
+from holdfast_worker.model_hub.names import HubName, hub_name
+from holdfast_worker.model_hub.resolve import resolve
+
+
+class Asked(TypedDict):
+    """`code`: whether the model's own Python files are wanted."""
+
+    name: str
+    code: bool
+    recorded: list[HubFile] | None
+
+
+class Fetched(TypedDict):
+    """`name`: with the commit. `bytes`: of all files."""
+
+    name: str
+    directory: str
+    digest: str
+    bytes: int
+    files: list[HubFile]
+
+
+def say(text: str) -> None:
+    """For the person who waits."""
+    _write({"say": text})
+
+
+def fetch(asked: Asked, *, download: bool) -> Fetched:
+    """One model. Raises `FetchFailure`."""
+    name = hub_name(asked["name"])
+    if name is None:
+        raise FetchFailure(
+            f"Cannot fetch model '{asked['name']}' because it is not a name at the hub. Fix: write "
+            "OWNER/NAME or OWNER/NAME@REVISION"
+        )
+    files = asked["recorded"]
+    if files is None:
+        name, files = resolve(name, code=asked["code"])
+    if download:
+        complete(name, files, say)
+        remember_commit(name)
+    return _fetched(name, files)
+
+
+def _fetched(name: HubName, files: list[HubFile]) -> Fetched:
+    return {
+        "name": str(name),
+        "directory": str(snapshot_of(name)),
+        "digest": digest_of(files),
+        "bytes": sum(file["bytes"] for file in files),
+        "files": sorted(files, key=lambda file: file["path"]),
+    }
+
+
+def _write(message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _read_line() -> bytes:
+    """Not through `sys.stdin`: its lock is held while the other thread waits."""
+    line = b""
+    while not line.endswith(b"\n") and (piece := os.read(0, 1 << 16)):
+        line += piece
+    return line
+
+
+def _end_with_engine() -> None:
+    """Its input closes when the engine is gone. A file is then absent or whole."""
+    while os.read(0, 1 << 16):
+        pass
+    os._exit(1)
+
+
+def main() -> None:
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    request = json.loads(_read_line())
+    threading.Thread(target=_end_with_engine, daemon=True).start()
+    try:
+        models = [fetch(one, download=request["download"]) for one in request["models"]]
+    except FetchFailure as failure:
+        _write({"failure": str(failure), "is_input": failure.is_input})
+        return
+    _write({"models": models})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The loop of an interpreter in a sandbox. This file runs inside of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Receive = Callable[[], str]
+Send = Callable[[str], None]
+
+
+def serve(side: str, receive: Receive, send: Send, script: Any = None) -> None:
+    """Answers messages until the channel closes, as the program's side, the tests' or, with
+    `script`, as one that runs whole programs. While one side waits for the other's answer, it may
+    be asked itself.
+    """
+
+    def ask(message: Any) -> Any:
+        send(json.dumps({"ask": message}))
+        while True:
+            said = json.loads(receive())
+            if "answer" in said:
+                return said["answer"]
+            send(json.dumps({"answer": answer_asked(said["ask"])}))
+
+    if side == "program":
+        from holdfast_worker.rewards.sandbox.program_side import ProgramSide
+
+        program = ProgramSide(ask)
+        answer_asked = program.answer
+        while True:
+            send(json.dumps({"answer": program.answer(json.loads(receive())["ask"])}))
+    if side == "script":
+        while True:
+            send(json.dumps(script(json.loads(receive()))))
+    from holdfast_worker.rewards.sandbox.tests_side import TestsSide
+
+    tests = TestsSide(ask)
+    answer_asked = tests.asked
+    while True:
+        send(json.dumps({"verdict": tests.answer(json.loads(receive()))}))
