@@ -108,9 +108,9 @@ export function checkKl(c: KlSettings, ctx: z.RefinementCtx): void {
   const { kl_coef, kl_in, kl_estimator, kl_target, kl_scaled } = c;
   if (kl_in === "reward" && kl_coef > 0 && kl_scaled === false) {
     const message =
-      "puts the KL under the group's standard deviation, so that in a group of equal " +
-      "rewards its noise becomes " +
-      "advantages of unit size: use advantage or loss, or confirm it with kl_scaled: true";
+      "puts the KL under the group's standard deviation, so that in a group of equal rewards its " +
+      "noise becomes advantages of unit size: use advantage or loss, or confirm it with " +
+      "kl_scaled: true";
     ctx.addIssue({ code: "custom", path: ["kl_in"], message });
   }
   const why = WRONG[kl_in][kl_estimator];

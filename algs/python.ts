@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { AlgorithmDescription, ArtifactRef, PythonSettings, ScoredColumn } from "../data/mod.ts";
+import {
+  AlgorithmDescription,
+  ArtifactRef,
+  PythonSettings,
+  ScoredColumn,
+  setting,
+} from "../data/mod.ts";
 import type { AnyAlgorithm } from "./algorithm.ts";
 import { truncationSettings } from "./truncation.ts";
 
@@ -25,7 +31,7 @@ export const PythonAlgorithm = z.strictObject({
   ),
   parts: z.boolean().optional().describe(
     "Whether credit reads each reward by itself, `round.parts`. Read from the file if absent.",
-  ),
+  ).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" }),
   sha256: z.string().nullable().default(null).describe(
     "sha256 of the file when the run was created. Read from the file.",
   ),

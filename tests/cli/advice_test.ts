@@ -194,24 +194,6 @@ Deno.test("every command that a message advises parses, and its settings exist a
   deepStrictEqual(wrong, []);
 });
 
-Deno.test("docs/recovery.md lists the settings that a resume may change, all and no others", () => {
-  const page = Deno.readTextFileSync(`${ROOT}docs/recovery.md`);
-  const [, section] = /### Settings that may change\n([^]*?)\n\nThe change is recorded/.exec(page)!;
-  const listed = [...section!.matchAll(/^\| (`.+?`) \|/gm)].flatMap(([, cell]) =>
-    cell!.replaceAll("`", "").split(", ")
-  );
-  const may = new Set(FLOW_SCHEMAS.flatMap((schema) => changeable(schema).map(({ path }) => path)));
-  const isListed = (path: string) =>
-    listed.some((one) => one === path || one === `${path.split(".")[0]}.*`);
-  deepStrictEqual([...may].filter((path) => !isListed(path)), []);
-  deepStrictEqual(
-    listed.filter((one) =>
-      ![...may].some((path) => path === one || `${path.split(".")[0]}.*` === one)
-    ),
-    [],
-  );
-});
-
 Deno.test("every setting that a text of the code names exists", () => {
   const named = TEXTS.flatMap(({ file, text }) => settingsIn(text).map((path) => ({ file, path })));
   ok(named.length > 50, "settings are found");

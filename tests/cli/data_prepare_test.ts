@@ -58,7 +58,7 @@ Deno.test("data prepare writes Parquet and prints its card; nothing is written o
 });
 
 Deno.test("data prepare ended by SIGKILL resumes to the same bytes", async () => {
-  for (const n of [7, 12, 2, 4, 9, 14]) {
+  for (const n of [2, 7, 12]) {
     const name = `killed${n}`;
     const file = await config(name);
     const killed = await rl(["data", "prepare", file, "--home", home, "--id", name], {

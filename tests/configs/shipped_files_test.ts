@@ -115,6 +115,11 @@ Deno.test("no shipped configuration prefers one wrong answer to another", async 
       ref_logp: tokens,
       values: tokens,
       bootstrap: WRONG.map(() => 0),
+      parts: scoringFunctions(config.reward).map(({ name, weight }) => ({
+        name,
+        weight,
+        paid: scores.map(({ parts }) => parts[name] ?? null),
+      })),
       coef: {},
     };
     const round = {

@@ -56,6 +56,8 @@ Deno.test("the first records of numerics and versions read whole, and are writte
     logits_chunk_tokens: 4096,
     packing: false,
     dropout: 0,
+    attn_implementation: null,
+    trust_remote_code: false,
     lora: null,
     offload: { optimizer: false, parameters: false },
   });

@@ -44,6 +44,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "the command line as processes: bad input, empty directories, the queue",
     files: [
       "tests/cli/bad_input_test.ts",
+      "tests/cli/data_prepare_test.ts",
       "tests/cli/empty_directory_test.ts",
       "tests/cli/serve_test.ts",
     ],
@@ -85,10 +86,12 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: ["tests/recorded/"],
   },
   rewards: {
-    about: "hostile reward functions, their pool, reward models, and math-verify's own pairs",
+    about:
+      "hostile reward functions and programs, their pool, reward models, math-verify's own pairs",
     files: [
       "tests/python/test_reward_model.py",
       "tests/python/test_rewards_confinement.py",
+      "tests/python/test_rewards_graders_code_battery.py",
       "tests/python/test_rewards_graders_math_answer.py",
       "tests/python/test_rewards_pool.py",
     ],
@@ -114,6 +117,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "2,000 simulated histories of crashes, freezes and takeovers",
     files: ["tests/simulation/"],
   },
+  trackers: {
+    about: "runs and trackers that are killed, each tracker read by its own client",
+    files: ["tests/runs/trackers_test.ts"],
+  },
   trainers: {
     about: "trainers on torch and DeepSpeed: equal steps, bits across checkpoints, memory",
     files: [
@@ -123,6 +130,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/python/test_trainer_engine_",
       "tests/python/test_trainer_heads.py",
       "tests/python/test_trainer_in_a_group.py",
+      "tests/python/test_trainer_optimizers.py",
       "tests/python/test_trainer_reductions.py",
     ],
   },
