@@ -6,7 +6,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import { resumeTakes } from "../../cli/advised_settings.ts";
 import { commandLine } from "../../cli/command_line.ts";
-import { changeable, FLOWS, parseOverride } from "../../configs/mod.ts";
+import { FLOWS, parseOverride } from "../../configs/mod.ts";
 import { bare, optionsOf } from "../../configs/schema_walk.ts";
 import { IMPORT_TABLE } from "../lint/rooms.ts";
 

@@ -62,6 +62,21 @@ def test_complete_fetches_what_is_missing_or_damaged_and_the_configuration_last(
     assert "1 file, 5 B, from" in said[1]
 
 
+def test_what_another_fetch_brings_meanwhile_is_not_fetched_again(
+    arrived: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = tmp_path / "hub" / "models--owner--tiny" / "snapshots" / COMMIT
+
+    def other_fetch(name: HubName, missing: list[HubFile]) -> None:
+        snapshot.mkdir(parents=True)
+        for file in missing:
+            (snapshot / file["path"]).write_bytes(BYTES[file["path"]])
+
+    monkeypatch.setattr(download, "_check_room", other_fetch)
+    download.complete(NAME, FILES, lambda text: None)
+    assert sorted(arrived) == sorted(BYTES)  # The client finds them: none is asked for again.
+
+
 def test_complete_refuses_wrong_bytes_twice_and_keeps_none(
     arrived: list[str], tmp_path: Path
 ) -> None:

@@ -1,5 +1,5 @@
 /** Runs that die and go on with other settings, of those that a resume may change. */
-import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import {
   changeable,

@@ -63,7 +63,8 @@ def _count(files: list[HubFile]) -> str:
 def _fetch(name: HubName, file: HubFile) -> None:
     """One file, whose bytes are compared with the hub's hash: the client compares their number."""
     path = snapshot_of(name) / file["path"]
-    again = path.exists()  # It is there and damaged.
+    # Damaged; another fetch may have brought it meanwhile.
+    again = path.exists() and not is_unharmed(path, file, whole=False)
     for force in (again, True):
         if is_unharmed(Path(download_one(name, file["path"], again=force)), file, whole=True):
             return
