@@ -69,6 +69,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "pyright, strict, on all Python",
     files: ["tests/linters/pyright_test.ts"],
   },
+  models: {
+    about: "models of the hub: fetched, cut off, killed, shared and run, with the real client",
+    files: ["tests/e2e/hub_model_test.ts", "tests/workers/model_hub_test.ts"],
+  },
   pages: {
     about: "every command and script of every page",
     files: ["tests/docs/pages_test.ts"],
@@ -110,8 +114,11 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     ],
   },
   settings: {
-    about: "every setting reaches the workers that it is meant for",
-    files: ["tests/flows/settings_reach_workers_test.ts"],
+    about: "every setting reaches the workers that it is meant for, and forks refuse what is fixed",
+    files: [
+      "tests/flows/settings_reach_workers_test.ts",
+      "tests/runs/fixed_by_prefix_test.ts",
+    ],
   },
   simulation: {
     about: "2,000 simulated histories of crashes, freezes and takeovers",
@@ -119,7 +126,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   trackers: {
     about: "runs and trackers that are killed, each tracker read by its own client",
-    files: ["tests/runs/trackers_test.ts"],
+    files: ["tests/python/test_trackers_mlflow_sink.py", "tests/runs/trackers_test.ts"],
   },
   trainers: {
     about: "trainers on torch and DeepSpeed: equal steps, bits across checkpoints, memory",
