@@ -1,14 +1,9 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
-import {
-  ensureEnvironment,
-  environmentKind,
-  type OnEnvironmentProgress,
-  PYTHON_ROOT,
-  workerEnvironment,
-} from "../workers/mod.ts";
+import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { trainerPythonOf } from "./trainer_python.ts";
 
 type MergeOptions = {
   /** The directory to write; null: `final_merged` beside the run's `final`. */
@@ -17,15 +12,16 @@ type MergeOptions = {
 };
 
 /**
- * Merges the adapter that a run has exported into its base model, in a Python process. Returns its
- * exit code; the run is not touched.
+ * Merges the adapter that a run has exported into its base model, in a process of the run's
+ * Python. Returns its exit code; the run is not touched.
  * @throws {InvalidInputError} If the run has no adapter, or the directory cannot be written.
  */
 export async function mergeAdapter(
   home: Home,
-  { id }: RunHead,
+  head: RunHead,
   { target, onSetup }: MergeOptions,
 ): Promise<number> {
+  const { id } = head;
   const final = `${home.dir}/runs/${id}/final`;
   const merged = target ?? `${home.dir}/runs/${id}/final_merged`;
   const why = whyNot(final, merged);
@@ -34,7 +30,7 @@ export async function mergeAdapter(
       merged,
     });
   }
-  const python = await ensureEnvironment(environmentKind("torch"), { onProgress: onSetup });
+  const python = await trainerPythonOf(home, head, onSetup);
   const child = new Deno.Command(python, {
     args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged],
     clearEnv: true,

@@ -1,4 +1,4 @@
-import { loadConfig } from "../configs/mod.ts";
+import { type Config, loadConfig } from "../configs/mod.ts";
 import {
   firstColumns,
   isPreference,
@@ -18,6 +18,17 @@ export type NamedRows = {
   table: RowTable & Partial<Pick<LoadedRows, "files">>;
 };
 
+/** The configuration that a command names instead of a data file; null: it names a file. */
+export async function namedConfig(
+  path: string,
+  overrides: string[] = [],
+): Promise<Config | null> {
+  if (!/\.ya?ml$/i.test(path)) return null;
+  // What else it names, such as a model, need not be there yet.
+  const options = { overrides, cwd: Deno.cwd(), files_missing: true };
+  return (await loadConfig(path, options)).config;
+}
+
 /**
  * The rows of a data file, a directory or a pattern, or each split of a configuration (a name that
  * ends in `.yaml` or `.yml`) as its run reads it.
@@ -27,10 +38,9 @@ export async function namedRows(
   path: string,
   { home, overrides = [] }: { home: string; overrides?: string[] },
 ): Promise<NamedRows[]> {
-  if (/\.ya?ml$/i.test(path)) {
-    // What else it names, such as a model, need not be there yet.
-    const options = { overrides, cwd: Deno.cwd(), files_missing: true };
-    const tables = await rowTables((await loadConfig(path, options)).config, { home });
+  const config = await namedConfig(path, overrides);
+  if (config !== null) {
+    const tables = await rowTables(config, { home });
     const splits = Object.entries(tables).map(([split, table]) => ({ split, table }));
     if (splits.length > 0) return splits;
     throw new InvalidInputError(

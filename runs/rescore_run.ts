@@ -1,5 +1,4 @@
 /** Scores the recorded samples of a run again, with other rewards. Records nothing. */
-import { withSettings } from "../configs/mod.ts";
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
 import { InvalidInputError, removeTree, rowValue, type RunHead } from "../engine/mod.ts";
 import { GeneratedGroup, OWN_NAMES, ScoredGroup } from "../flows/mod.ts";
@@ -12,7 +11,7 @@ import { readTakenOver } from "./lineage.ts";
 import { compareScores, type Rescored, type RescoredSample } from "./rescored.ts";
 import { RewardWorkers } from "./reward_workers.ts";
 import { refuseOtherHome } from "./run_directories.ts";
-import { changedSettings } from "./settings.ts";
+import { currentConfig } from "./settings.ts";
 import { workerBlocks } from "./worker_blocks.ts";
 
 /** What scores a run's samples again, and which of them. */
@@ -54,8 +53,7 @@ export async function rescoreRun(
       { run: head.id },
     );
   }
-  const recorded = JSON.parse(head.config) as Record<string, unknown>;
-  const config = withSettings(recorded, await changedSettings(home.store, head));
+  const config = await currentConfig(home.store, head);
   const dir = `${home.runDir(head.id)}/rescore-${crypto.randomUUID().slice(0, 8)}`;
   const { onSetup } = options;
   const work = { run: head.id, dir, artifacts: home.artifacts, onSetup };

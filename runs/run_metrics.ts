@@ -4,16 +4,18 @@
  */
 import {
   type ArtifactStore,
+  type ForkNote,
   isUnder,
   type JournalRow,
   LostRecordError,
   type RecordedMetrics,
+  type RowKind,
   rowValue,
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
 import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
-import { ancestors, isTakenOver } from "./lineage.ts";
+import { ancestors } from "./lineage.ts";
 
 /** @internal */
 export type Reading = { store: Store; artifacts: ArtifactStore };
@@ -26,14 +28,32 @@ export async function* inheritedPages(
   reading: Reading,
   head: RunHead,
 ): AsyncGenerator<FoundLine[]> {
-  const copied = head.parent === null ? [] : await copiedResults(reading.store, head.id);
-  for (const ancestor of (await ancestors(reading.store, head)).toReversed()) {
-    const inRound = /^[^/]+\/\d+\//; // Outside the loops, only what the fork did not run again.
-    const isShared = ({ seq, line: { key } }: FoundLine) =>
-      isTakenOver({ seq, key }, ancestor) &&
-      (inRound.test(key) || copied.some((result) => isUnder(key, result)));
-    for await (const page of ownPages(reading, ancestor.run)) yield page.filter(isShared);
+  let child = head.id;
+  let isCopied = (_key: string): boolean => true;
+  const above: { note: ForkNote; isCopied: typeof isCopied }[] = [];
+  for (const note of await ancestors(reading.store, head)) {
+    const keys = await copiedKeys(reading.store, child);
+    const below = isCopied; // Every run in between has to have kept it.
+    isCopied = (key) => below(key) && startsWith({ note, keys }, key);
+    above.unshift({ note, isCopied });
+    child = note.run;
   }
+  for (const { note, isCopied } of above) {
+    for await (const page of ownPages(reading, note.run)) {
+      yield page.filter(({ seq, line }) => seq <= note.seq && isCopied(line.key));
+    }
+  }
+}
+
+/** Whether a fork started with what has this key: it took over a loop's first rounds, or results. */
+function startsWith({ note, keys }: { note: ForkNote; keys: readonly string[] }, key: string) {
+  const [, loop, round] = /^([^/]+)\/(\d+)\//.exec(key) ?? [];
+  if (loop === undefined) return keys.some((one) => isUnder(key, one));
+  if (loop === note.loop) return Number(round) <= note.round;
+  return keys.some((one) => {
+    const [, other, last] = /^([^/]+)\/(\d+)$/.exec(one) ?? [];
+    return other === loop && Number(round) <= Number(last);
+  });
 }
 
 /** A run's lines after `after_seq`, without those of its parents. */
@@ -86,11 +106,12 @@ async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<Metric
   return { key: row.key, loop, round, stage, version, at_ms, metrics };
 }
 
-/** Keys of the results that a fork started with: its first rows, which no engine wrote. */
-async function copiedResults(store: Store, run: string): Promise<string[]> {
+/** Keys of the results and rounds that a fork started with: its first rows, of no engine. */
+async function copiedKeys(store: Store, run: string): Promise<string[]> {
   const keys: string[] = [];
   for (let after_seq = 0;;) {
-    const rows = await store.read(run, { kinds: ["result"], after_seq, limit: PAGE_ROWS });
+    const kinds: RowKind[] = ["result", "round"];
+    const rows = await store.read(run, { kinds, after_seq, limit: PAGE_ROWS });
     const copied = rows.filter(({ epoch }) => epoch === 0);
     keys.push(...copied.map(({ key }) => key));
     if (copied.length < PAGE_ROWS) return keys;

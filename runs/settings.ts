@@ -24,6 +24,15 @@ export async function changedSettings(
   return rows.flatMap((row) => SettingsNote.parse(recordedValue(row)).changes);
 }
 
+/** A run's configuration with the settings that resumes have changed. */
+export async function currentConfig(
+  store: Store,
+  head: Pick<RunHead, "id" | "config">,
+): Promise<Record<string, unknown>> {
+  const recorded = JSON.parse(head.config) as Record<string, unknown>;
+  return withSettings(recorded, await changedSettings(store, head));
+}
+
 /** The row that records changes; none without changes. */
 export function settingsRows(changes: readonly SettingChange[]): NewRow[] {
   if (changes.length === 0) return [];

@@ -65,9 +65,23 @@ class PointMaker {
     });
   }
 
-  /** What is inherited is closed. */
-  closeAll(): TrackPoint[] {
-    return [...this.#open.keys()].flatMap((loop) => this.closed(loop, Infinity));
+  /**
+   * Whole rounds, each a point once its last line and those of earlier rounds were read. Rows that
+   * closed them may have been collected, and lines outside loops say nothing about rounds.
+   */
+  whole(lines: readonly MetricsLine[]): TrackPoint[] {
+    const closed = lines.map(() => 0);
+    const first_later = new Map<string, number>();
+    for (const [i, { loop, round }] of [...lines.entries()].reverse()) {
+      if (loop === null || round === null) continue;
+      const first = first_later.get(loop) ?? Infinity;
+      closed[i] = first - 1;
+      first_later.set(loop, Math.min(first, round));
+    }
+    return lines.flatMap((line, i) => [
+      ...this.line(line),
+      ...(line.loop === null ? [] : this.closed(line.loop, closed[i]!)),
+    ]);
   }
 
   #point(round: TrackPoint["round"], { at_ms, metrics }: OpenRound): TrackPoint {
@@ -123,16 +137,9 @@ export class TrackPoints {
     return loop === undefined ? this.#maker.outside({ at_ms, metrics: {} }) : [];
   }
 
-  /** Stages outside the loops run before or after them, so rounds before such a line are closed. */
   async #inherited(): Promise<TrackPoint[]> {
-    const points: TrackPoint[] = [];
-    for await (const page of inheritedPages(this.#reading, this.#head)) {
-      for (const { line } of page) {
-        if (line.loop === null) points.push(...this.#maker.closeAll());
-        points.push(...this.#maker.line(line));
-      }
-    }
-    return [...points, ...this.#maker.closeAll()];
+    const pages = await Array.fromAsync(inheritedPages(this.#reading, this.#head));
+    return this.#maker.whole(pages.flat().map(({ line }) => line));
   }
 
   /** Of records from before metrics had rows. */

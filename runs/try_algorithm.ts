@@ -10,17 +10,12 @@ import {
 } from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
-import {
-  ensureEnvironment,
-  environmentKind,
-  type OnEnvironmentProgress,
-  PYTHON_ROOT,
-  workerEnvironment,
-} from "../workers/mod.ts";
+import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
 import { creditRound, rewardParts, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
 import { RewardConfig } from "../rewards/mod.ts";
+import { trainerPythonOf } from "./trainer_python.ts";
 
 type TryOptions = {
   round: number;
@@ -32,8 +27,8 @@ type TryOptions = {
 };
 
 /**
- * Runs credit and loss of an algorithm on a recorded round of a run, in one Python process that
- * shares this one's standard input and output, so `breakpoint()` works. Returns its exit code; the
+ * Runs credit and loss of an algorithm on a recorded round of a run, in one process of the
+ * run's Python that shares this one's standard input and output, so `breakpoint()` works. Returns its exit code; the
  * run is not touched.
  * @throws {InvalidInputError} If the round has trained nothing.
  */
@@ -58,9 +53,7 @@ export async function tryAlgorithm(
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
-  const python = await ensureEnvironment(environmentKind("torch"), {
-    onProgress: options.onSetup,
-  });
+  const python = await trainerPythonOf(home, head, options.onSetup);
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });
   try {
     await Deno.writeTextFile(path, JSON.stringify(job));

@@ -1,7 +1,8 @@
 import type { Prompt, RewardStyle } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { processOf, type ScoringFunction } from "../rewards/mod.ts";
-import { ensureEnvironment, environmentKind, runPython } from "../workers/mod.ts";
+import { runPython } from "../workers/mod.ts";
+import { trainerPython } from "./trainer_python.ts";
 
 type TriedItem = {
   id: string;
@@ -38,9 +39,11 @@ export async function tryPythonReward(
   source: string,
   options:
     & { rows: TriedItem[]; style?: RewardStyle; timeout_ms: number }
+    /** The configuration whose Python it is; empty: the managed one. */
+    & { config: Record<string, unknown> }
     & Pick<ScoringFunction, "process" | "settings">,
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
-  const python = await ensureEnvironment(environmentKind("torch"));
+  const python = await trainerPython(options.config);
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.try_function",
     args: [

@@ -9,7 +9,7 @@ import {
   type ScoringFunction,
   scoringFunctions,
 } from "../rewards/mod.ts";
-import { namedRows } from "./named_rows.ts";
+import { namedConfig, namedRows } from "./named_rows.ts";
 import { type TriedReward, type TriedStyle, tryPythonReward } from "./try_python_reward.ts";
 
 /**
@@ -70,10 +70,11 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
 async function tryOn(
   rows: Row[],
   name: string,
-  { timeout_ms, style }: RewardTestOptions,
+  { data, timeout_ms, style }: RewardTestOptions,
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
+  const config = await namedConfig(data) ?? {};
   if (parsePythonReward(name) !== null) {
-    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms });
+    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms, config });
   }
   if (style !== undefined) {
     throw new InvalidInputError(
@@ -86,12 +87,12 @@ async function tryOn(
     if (reward.source === null) return { style: null, results: await tryHere(reward, rows) };
     const { style, process, settings } = reward;
     const limits = { timeout_ms: Math.max(timeout_ms, reward.timeout_ms), process, settings };
-    const how = { rows: rows.map(itemOf), style, ...limits };
+    const how = { rows: rows.map(itemOf), style, config, ...limits };
     return { style: null, results: (await tryPythonReward(reward.source, how)).results };
   }
   // A reward model has its own chat template.
   const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
-  return await tryPythonReward(name, { rows: asIs, timeout_ms });
+  return await tryPythonReward(name, { rows: asIs, timeout_ms, config });
 }
 
 /** What a row is scored on: its completion, else its reference answer. */

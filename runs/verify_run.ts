@@ -1,4 +1,3 @@
-import { withSettings } from "../configs/mod.ts";
 import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
 import {
   ensureEnvironment,
@@ -11,7 +10,7 @@ import { OWN_NAMES } from "../flows/mod.ts";
 import { presentModels } from "./hub_models.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./worker_blocks.ts";
-import { changedSettings } from "./settings.ts";
+import { currentConfig } from "./settings.ts";
 import {
   type Recorded,
   redoVersions,
@@ -56,8 +55,8 @@ export async function verifyRun(
   head: RunHead,
   options: VerifyRunOptions = {},
 ): Promise<Verified> {
-  const recorded = JSON.parse(checkJournal(head).config) as Record<string, unknown>;
-  const blocks = workerBlocks(withSettings(recorded, await changedSettings(home.store, head)));
+  const config = await currentConfig(home.store, checkJournal(head));
+  const blocks = workerBlocks(config);
   if (blocks === null) {
     throw new InvalidInputError(
       `Cannot verify run '${head.id}' because its graph trains no policy`,
@@ -68,7 +67,7 @@ export async function verifyRun(
   const { artifacts } = home;
   // Before anything is created for it: an environment takes a minute and a gibibyte.
   const versions = await versionsToRedo(home.store, head, { artifacts, from: options.from });
-  await presentModels(home.store, { head, config: recorded }, { onSetup: options.onSetup });
+  await presentModels(home.store, { head, config }, { onSetup: options.onSetup });
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
   try {
     await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });

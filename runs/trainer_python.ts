@@ -1,0 +1,33 @@
+import type { RunHead } from "../engine/mod.ts";
+import {
+  ensureEnvironment,
+  environmentKind,
+  environmentOf,
+  type OnEnvironmentProgress,
+} from "../workers/mod.ts";
+import type { Home } from "./home.ts";
+import { currentConfig } from "./settings.ts";
+import { workerBlocks } from "./worker_blocks.ts";
+
+/**
+ * The interpreter of a configuration's trainer: the user's own if it names one. Without a trainer
+ * it is the managed one with PyTorch.
+ * @throws {InvalidInputError | InfrastructureError} If it cannot be used or created.
+ */
+export async function trainerPython(
+  config: Record<string, unknown>,
+  onProgress?: OnEnvironmentProgress,
+): Promise<string> {
+  const trainer = workerBlocks(config)?.trainer;
+  const kind = trainer ? environmentOf(trainer) : environmentKind("torch");
+  return await ensureEnvironment(kind, { own: trainer?.python, onProgress });
+}
+
+/** The same of a run, with the settings that resumes have changed. */
+export async function trainerPythonOf(
+  home: Home,
+  head: RunHead,
+  onProgress?: OnEnvironmentProgress,
+): Promise<string> {
+  return await trainerPython(await currentConfig(home.store, head), onProgress);
+}

@@ -1,0 +1,85 @@
+/** Whatever opens a run's model or calls its rewards does so with the run's own interpreter. */
+import { rejects, strictEqual } from "node:assert/strict";
+import { AlgorithmChoice } from "../../algs/mod.ts";
+import { parseRewards } from "../../configs/mod.ts";
+import { processOwner, type RunHead } from "../../engine/mod.ts";
+import { type Home, mergeAdapter, rescoreRun, tryReward, verifyRun } from "../../runs/mod.ts";
+import { settingsRows } from "../../runs/settings.ts";
+import { tryAlgorithm } from "../../runs/try_algorithm.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+
+/** An interpreter that cannot be used tells that it was asked for. */
+const RECORDED = "/recorded/python";
+const RESUMED = "/resumed/python";
+const FUNCTION = new URL("../../examples/my_reward.py", import.meta.url).pathname +
+  ":digits_in_place";
+
+const COMMANDS: Record<string, (home: Home, head: RunHead) => Promise<unknown>> = {
+  "adapter merge": async (home, head) => {
+    const final = `${home.dir}/runs/${head.id}/final`;
+    await Deno.mkdir(final, { recursive: true });
+    await Deno.writeTextFile(`${final}/adapter_config.json`, "{}");
+    await mergeAdapter(home, head, { target: null });
+  },
+  "loss try": (home, head) => {
+    const algorithm = AlgorithmChoice.parse({ name: "grpo" });
+    return tryAlgorithm(home, head, { round: 1, algorithm, model: null, json: true });
+  },
+  "rescore": async (home, head) => {
+    const rewards = parseRewards(FUNCTION, "/");
+    const { failures } = await rescoreRun(home, head, { rewards });
+    throw new Error(JSON.stringify(failures));
+  },
+  "verify": (home, head) => verifyRun(home, head),
+};
+
+/** A run whose trainer has its own interpreter; `resumed`: and then a different one. */
+async function done({ resumed }: { resumed: boolean }): Promise<{ home: Home; head: RunHead }> {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { rounds: 1, trainer: { python: RECORDED } });
+  await executeFake(home, "a");
+  if (resumed) {
+    const path = "trainer.python";
+    const rows = settingsRows([{ path, read_by: "workers", from: RECORDED, to: RESUMED }]);
+    const how = { lease_ms: 60_000, ended: true };
+    const { epoch } = (await home.store.claim("a", processOwner(), how)).head;
+    await home.store.append("a", epoch, rows);
+  }
+  return { home, head: (await home.store.head("a"))! };
+}
+
+for (const [name, command] of Object.entries(COMMANDS)) {
+  Deno.test(`${name} uses the interpreter that the run names, or its last resume`, async () => {
+    for (const resumed of [false, true]) {
+      const { home, head } = await done({ resumed });
+      const own = resumed ? RESUMED : RECORDED;
+      await rejects(
+        command(home, head),
+        new RegExp(`interpreter '${own}' because it does not run`),
+      );
+      await home.close();
+    }
+  });
+}
+
+Deno.test("reward test uses the interpreter of the configuration that has the rows", async () => {
+  const home = await freshFakeHome();
+  await Deno.writeTextFile(`${home.dir}/rows.jsonl`, '{"prompt": "?", "answer": "7"}\n');
+  const data = `${home.dir}/own.yaml`;
+  const config = {
+    name: "own",
+    flow: "online",
+    model: { path: `${home.dir}/model` },
+    data: { train: [{ path: `${home.dir}/rows.jsonl` }] },
+    reward: [{ name: "exact_match" }],
+    rounds: 1,
+    prompts_per_round: 1,
+    samples_per_prompt: 2,
+    algorithm: { name: "grpo" },
+    trainer: { python: RECORDED },
+  };
+  await Deno.writeTextFile(data, JSON.stringify(config));
+  const options = { data, count: 1, timeout_ms: 1000, home: home.dir };
+  await rejects(tryReward(FUNCTION, options), new RegExp(`interpreter '${RECORDED}'`));
+  strictEqual((await tryReward("exact_match", options)).rows, 1);
+});
