@@ -8,7 +8,7 @@ import type { Blocks } from "./rule_blocks.ts";
 import { writeOut } from "./short_forms.ts";
 import { didYouMean } from "./suggest.ts";
 
-const NAMES = [...Object.keys(REWARDS), "math", "reward_model"];
+const NAMES = Object.keys(REWARDS);
 
 /**
  * Rewards as `reward:` of a configuration takes them, written on a command line: a name,
@@ -24,7 +24,7 @@ export function parseRewards(text: string, dir: string): RewardConfig[] {
   }
   const { reward } = value as { reward: { name?: unknown }[] };
   for (const { name } of reward) {
-    if (typeof name !== "string" || NAMES.includes(name) || name === "python") continue;
+    if (typeof name !== "string" || NAMES.includes(name)) continue;
     const names = `${NAMES.join(", ")} or path.py:function`;
     throw refused(text, `there is no reward '${name}'${didYouMean(name, NAMES)}`, names);
   }

@@ -14,7 +14,10 @@ import { defineReward } from "./define.ts";
  */
 export const charactersInPlace = defineReward({
   name: "characters_in_place",
+  about: "The share of characters in the same place as in the answer.",
   runs_on: "engine",
+  kept: null,
+  right_at: null,
   config: z.strictObject({}),
   check: (row) => void wantedOf(row),
   score({ completion, row }: { completion: string; row: { answer?: string } }) {

@@ -1,9 +1,15 @@
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
-import { graderSetting } from "./define.ts";
+import {
+  defineProcessReward,
+  graderSetting,
+  type ProcessReward,
+  type RewardRow,
+} from "./define.ts";
+import { processOf } from "./python.ts";
 
 /** The grader in Python that the reward worker imports, and gives {@linkcode codeSettings}. */
-export const CODE_SOURCE = "holdfast_worker.rewards.graders.code_answer:grader";
+const SOURCE = "holdfast_worker.rewards.graders.code_answer:grader";
 
 /**
  * Columns that cases are read from, in this order; `code_cases.py` has the same. The last is the
@@ -22,15 +28,13 @@ const COLUMNS = [
 ];
 /** Starting sandboxes is in no program's time, but in the call's. */
 const STARTS_MS = 120_000;
+/** The grader limits its programs itself. */
+const PROCESS = { memory_gib: null, cpu_s: null, file_mib: null, processes_max: 1024 };
 
 const limit = (usual: number, unit: string, text: string) =>
   z.int().positive().default(usual).describe(text).register(setting, { ...graderSetting, unit });
 
-/** What a program does on a row's cases. It runs in the reward's processes, in a sandbox. */
-export const CodeConfig = z.strictObject({
-  name: z.literal("code").describe(
-    "The share of the row's cases that the program in the completion gets right.",
-  ),
+const /** @internal */ config = z.strictObject({
   language: z.literal("python").default("python").describe("The programs' language.")
     .register(setting, graderSetting),
   sandbox: z.enum(["pyodide", "process"]).default("pyodide").describe(
@@ -55,13 +59,28 @@ export const CodeConfig = z.strictObject({
   processes_max: limit(16, "processes", "Concurrent processes and threads of a program."),
 });
 /** @internal */
-export type CodeConfig = z.infer<typeof CodeConfig>;
+type Settings = z.output<typeof config>;
+
+/** What a program does on a row's cases. It runs in the reward's processes, in a sandbox. */
+export const code: ProcessReward<"code", typeof config.shape> = defineProcessReward({
+  name: "code",
+  about: "The share of the row's cases that the program in the completion gets right.",
+  runs_on: "process",
+  kept: { by: "code", usually: true },
+  right_at: 1,
+  config,
+  check: requireCases,
+  asks: (settings) => ({
+    source: SOURCE,
+    timeout_ms: settings.timeout_ms + STARTS_MS,
+    process: processOf(PROCESS),
+    style: "holdfast",
+    settings: codeSettings(settings),
+  }),
+});
 
 /** What the grader receives: settings, and where this machine has Deno and Pyodide. */
-export function codeSettings(config: CodeConfig): Record<string, unknown> {
-  const { name: _, language: __, ...settings } = CodeConfig.parse(
-    Object.fromEntries(Object.entries(config).filter(([key]) => key in CodeConfig.shape)),
-  );
+export function codeSettings({ language: _, ...settings }: Settings): Record<string, unknown> {
   const runtime = {
     deno: Deno.execPath(),
     host: pathOf(new URL("./pyodide_host.ts", import.meta.url)),
@@ -71,22 +90,15 @@ export function codeSettings(config: CodeConfig): Record<string, unknown> {
   return { ...settings, tests: settings.tests ?? null, runtime };
 }
 
-/** The time limit of a call to the grader. */
-export function codeCallTimeout({ timeout_ms }: Pick<CodeConfig, "timeout_ms">): number {
-  return timeout_ms + STARTS_MS;
-}
-
-/** What a row lacks for the reward; null: it has something that may be cases. */
-export function lacksCases(
-  { answer, columns }: { answer?: string; columns: Record<string, unknown> },
-  { tests }: Pick<CodeConfig, "tests">,
-): string | null {
-  const all: Record<string, unknown> = { ...columns, answer };
+/** @throws {RangeError} If the row has nothing that may be cases. */
+function requireCases(row: RewardRow, { tests }: Pick<Settings, "tests">): void {
   const names = tests === undefined ? COLUMNS : [tests];
   const isPresent = (value: unknown) =>
     (value ?? "") !== "" && !(typeof value === "object" && Object.keys(value!).length === 0);
-  if (names.some((name) => isPresent(all[name]))) return null;
-  return `Cannot score with code because the row has no cases: none of ${names.join(", ")}`;
+  if (names.some((name) => isPresent(row[name]))) return;
+  throw new RangeError(
+    `Cannot score with code because the row has no cases: none of ${names.join(", ")}`,
+  );
 }
 
 function pathOf(url: URL): string {

@@ -18,7 +18,9 @@ const /** @internal */ config = z.strictObject({
  */
 export const exactMatch: Reward<"exact_match", typeof config.shape, Reads> = defineReward({
   name: "exact_match",
+  about: "1 if the completion equals the row's answer, else 0.",
   runs_on: "engine",
+  kept: null,
   right_at: 1,
   config,
   check: (row) => void wantedOf(row),

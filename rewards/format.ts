@@ -22,14 +22,12 @@ const /** @internal */ config = z.strictObject({
     "A regular expression of RE2 that the whole completion must match, without white space " +
       "around it. `(?s)` lets a dot match line breaks.",
   ).register(setting, graderSetting),
-});
+}).refine(
+  ({ tags, pattern }) => (tags === undefined) !== (pattern === undefined),
+  "needs either `tags` or `pattern`",
+);
 /** @internal */
 type Settings = z.output<typeof config>;
-
-/** Whether an entry has either `tags` or `pattern`. */
-export function hasOneForm({ tags, pattern }: Pick<Settings, "tags" | "pattern">): boolean {
-  return (tags === undefined) !== (pattern === undefined);
-}
 
 /**
  * 1 if the completion has the required form, else 0: `tags` in order, each opened and closed once,
@@ -45,7 +43,10 @@ export function hasOneForm({ tags, pattern }: Pick<Settings, "tags" | "pattern">
  */
 export const format: Reward<"format", typeof config.shape, Reads> = defineReward({
   name: "format",
+  about: "1 if the completion has the required tags or matches the pattern, else 0.",
   runs_on: "engine",
+  kept: null,
+  right_at: null,
   config,
   score({ completion }: Reads, { tags, text_outside, opened, pattern }) {
     if (pattern !== undefined) {

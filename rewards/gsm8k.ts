@@ -35,7 +35,9 @@ const /** @internal */ config = z.strictObject({
  */
 export const gsm8k: Reward<"gsm8k", typeof config.shape, Reads> = defineReward({
   name: "gsm8k",
+  about: "1 if the number after the last #### is the row's answer, else 0.",
   runs_on: "engine",
+  kept: null,
   right_at: 1,
   config,
   check: (row) => void wantedOf(row),

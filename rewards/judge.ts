@@ -7,12 +7,14 @@ import {
   type Reward,
   type RewardInput,
   type Score,
+  type Unready,
 } from "./define.ts";
 import { captureGroups, rePattern, TEXT_CHARACTERS_MAX } from "./pattern.ts";
 import {
   ask,
   httpUrl,
   limited,
+  LIMITS,
   reached,
   readJson,
   type ServerClock,
@@ -61,15 +63,15 @@ const /** @internal */ config = z.strictObject({
       "a field out.",
   ).register(setting, graderSetting),
   ...serverLimits,
-});
+}).refine(hasOneScale, "needs `verdicts`, or `lowest` below `highest`, or none of them");
 /** @internal */
 type Settings = z.output<typeof config>;
 /** @internal */
 type Reads = Pick<RewardInput, "prompt" | "completion" | "row" | "signal">;
 
 /** Whether an entry says in one way what a verdict is worth. */
-export function hasOneScale(
-  { verdicts, lowest, highest }: Pick<Settings, "verdicts" | "lowest" | "highest">,
+function hasOneScale(
+  { verdicts, lowest, highest }: { verdicts?: object; lowest?: number; highest?: number },
 ): boolean {
   if (lowest === undefined || highest === undefined) return lowest === highest;
   return verdicts === undefined && lowest < highest;
@@ -91,7 +93,10 @@ const Completion = z.object({
  */
 export const judge: Reward<"judge", typeof config.shape, Reads> = defineReward({
   name: "judge",
+  about: "The score that a language model gives.",
   runs_on: "engine",
+  kept: { by: "settings", version: 1, apart_from: [...LIMITS, "key_env"], usually: true },
+  right_at: null,
   config,
   check(row, { template }) {
     const names = [...template.matchAll(FIELD)].map((match) => match[1]!);
@@ -103,6 +108,7 @@ export const judge: Reward<"judge", typeof config.shape, Reads> = defineReward({
       `Cannot score with judge because its template names {${lacking}}, which the row lacks`,
     );
   },
+  unready: unableToJudge,
   score: (input: Reads, settings) => limited(settings, () => scoreByJudge(input, settings)),
 });
 
@@ -176,7 +182,7 @@ const REFUSED = [401, 403];
 /** Why a judge cannot be asked at all, and what to do; null: its API answers. */
 export async function unableToJudge(
   settings: Pick<Settings, "url" | "key_env">,
-): Promise<{ why: string; fix: string } | null> {
+): Promise<Unready | null> {
   const { key_env } = settings;
   if (key_env !== undefined && !Deno.env.get(key_env)) {
     return { why: `its key_env names ${key_env}, which is not set here`, fix: "set it" };
@@ -184,7 +190,7 @@ export async function unableToJudge(
   const found = await reached(endpoint(settings, "models"), { headers: authorization(settings) });
   if ("why" in found) {
     return {
-      why: `${settings.url} cannot be reached: ${found.why}`,
+      why: `the judge's API ${settings.url} cannot be reached: ${found.why}`,
       fix: "start it, or correct reward[].url",
     };
   }

@@ -23,7 +23,10 @@ const /** @internal */ config = z.strictObject({
  */
 export const length: Reward<"length", typeof config.shape, Reads> = defineReward({
   name: "length",
+  about: "The completion's length, from 0 to 1.",
   runs_on: "engine",
+  kept: null,
+  right_at: null,
   config,
   score({ completion, tokens }: Reads, { unit, max, prefer }) {
     const count = unit === "tokens" ? tokens : [...completion].length;

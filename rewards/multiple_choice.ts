@@ -66,7 +66,9 @@ const STANDING = /(?<![\p{L}\p{N}'’])([A-Z])(?![\p{L}\p{N}'’])/gu;
  */
 export const multipleChoice: Reward<"multiple_choice", typeof config.shape, Reads> = defineReward({
   name: "multiple_choice",
+  about: "1 if the option that the completion chooses is the row's answer, else 0.",
   runs_on: "engine",
+  kept: null,
   right_at: 1,
   config,
   check: (row, settings) => void wantedOf(row, settings),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RewardStyle, setting } from "../data/mod.ts";
+import { type Called, defineProcessReward, type ProcessReward, type RewardRow } from "./define.ts";
 
 const SHAPE = /^(.+\.py):([A-Za-z_]\w*)$/;
 
@@ -48,13 +49,18 @@ const ofProcess = {
   ),
 };
 
-/**
- * A reward function in a Python file. It runs in a pool of processes; this is only its description.
- */
-export const PythonRewardConfig = z.strictObject({
-  name: z.literal("python").describe(
-    "A function in a Python file. Short form: `path.py:function`.",
-  ),
+/** What the reward worker receives about a function's processes. */
+export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
+
+/** What the processes of a reward may use, with defaults for omitted settings. */
+export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
+  const said = Object.keys(USUAL).map((name) =>
+    [name, settings[name as keyof typeof USUAL]] as const
+  );
+  return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+}
+
+const /** @internal */ config = z.strictObject({
   source: z.string().regex(SHAPE, "must be path.py:function").describe(
     "`path.py:function`: where the function is.",
   ),
@@ -69,14 +75,44 @@ export const PythonRewardConfig = z.strictObject({
   ),
   ...ofProcess,
 });
+/** @internal */
+type Settings = z.output<typeof config>;
 
-/** What the reward worker receives about a function's processes. */
-export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
+/**
+ * A reward function in a Python file. It runs in a pool of processes; this is only its description.
+ */
+export const python: ProcessReward<"python", typeof config.shape> = defineProcessReward({
+  name: "python",
+  about: "A function in a Python file. Short form: `path.py:function`.",
+  runs_on: "process",
+  kept: { by: "code", usually: true },
+  right_at: 0.5, // Midway between 0 and 1.
+  says_right: true,
+  config,
+  label: ({ source }) => parsePythonReward(source)!.function.toLowerCase(),
+  check: requireColumns,
+  asks: ({ source, style, timeout_ms, ...process }) => ({
+    source,
+    timeout_ms,
+    process: processOf(process),
+    ...(style && { style }),
+  }),
+});
 
-/** What the processes of a reward may use, with defaults for omitted settings. */
-export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
-  const said = Object.keys(USUAL).map((name) =>
-    [name, settings[name as keyof typeof USUAL]] as const
+const FRAMEWORKS = RewardStyle.options.filter((style) => style !== "holdfast");
+
+function requireColumns(
+  row: RewardRow,
+  { source, needs: said = [] }: Settings,
+  { needs = [], style }: Called = {},
+): void {
+  const lacking = [...said, ...needs].find((name) => (row[name] ?? null) === null);
+  if (lacking === undefined) return;
+  // Its parameters may be those of a framework, under names that were not recognised.
+  const hint = style === "holdfast" && needs.includes(lacking)
+    ? `, and its signature is none of ${FRAMEWORKS.join(", ")}, which \`style\` may name`
+    : "";
+  throw new RangeError(
+    `Cannot score with '${source}' because the row has no '${lacking}'${hint}`,
   );
-  return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }

@@ -6,11 +6,13 @@ import {
   type Reward,
   type RewardInput,
   type Score,
+  type Unready,
 } from "./define.ts";
 import {
   ask,
   httpUrl,
   limited,
+  LIMITS,
   reached,
   readJson,
   type ServerClock,
@@ -48,8 +50,12 @@ const Answer = z.object({
  */
 export const remote: Reward<"remote", typeof config.shape, Reads> = defineReward({
   name: "remote",
+  about: "The score that an HTTP server returns.",
   runs_on: "engine",
+  kept: { by: "settings", version: 1, apart_from: LIMITS, usually: false },
+  right_at: null,
   config,
+  unready: unreachable,
   score: (input: Reads, settings) => limited(settings, () => scoreRemotely(input, settings)),
 });
 
@@ -78,8 +84,10 @@ export async function scoreRemotely(
   return { score, metrics: Object.fromEntries([...filter, ...logged]) };
 }
 
-/** Why a server cannot be reached at all; null: something answers there. */
-export async function unreachable(url: string): Promise<string | null> {
+/** Why a server cannot be reached at all, and what to do; null: something answers there. */
+export async function unreachable({ url }: Pick<Settings, "url">): Promise<Unready | null> {
   const found = await reached(url, { method: "HEAD" });
-  return "why" in found ? found.why : null;
+  if (!("why" in found)) return null;
+  const why = `the reward server ${url} cannot be reached: ${found.why}`;
+  return { why, fix: "start it, or correct reward[].url" };
 }

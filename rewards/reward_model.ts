@@ -1,11 +1,8 @@
 import { z } from "zod";
 import { chatSettings, setting } from "../data/mod.ts";
+import { defineProcessReward, type ProcessReward } from "./define.ts";
 
-/** A trained reward model. It runs in the reward worker; this is only its description. */
-export const RewardModelConfig = z.strictObject({
-  name: z.literal("reward_model").describe(
-    "The score of a trained reward model for prompt and completion.",
-  ),
+const /** @internal */ config = z.strictObject({
   path: z.string().min(1).describe(
     "The directory of a model with one number as output, exported by `algorithm: reward_model`.",
   ),
@@ -23,7 +20,17 @@ export const RewardModelConfig = z.strictObject({
     "Maximum tokens per scored batch, including padding.",
   ).register(setting, { unit: "tokens" }),
 });
-export type RewardModelConfig = z.infer<typeof RewardModelConfig>;
 
 /** What the reward worker receives about a reward model. */
-export type RewardModelSettings = Omit<RewardModelConfig, "name">;
+export type RewardModelSettings = z.output<typeof config>;
+
+/** A trained reward model. It runs in the reward worker; this is only its description. */
+export const rewardModel: ProcessReward<"reward_model", typeof config.shape> = defineProcessReward({
+  name: "reward_model",
+  about: "The score of a trained reward model for prompt and completion.",
+  runs_on: "process",
+  kept: null,
+  right_at: null,
+  config,
+  asks: (model) => ({ model }),
+});

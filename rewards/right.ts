@@ -4,12 +4,10 @@
 import { labelOf, type RewardConfig } from "./config.ts";
 import { REWARDS } from "./table.ts";
 
-/**
- * By default, a sample of a Python function is right from this score on: midway between 0 and 1.
- */
-const PYTHON_RIGHT_AT = 0.5;
 /** The number, returned with a score, that says whether the sample is right. */
 const RIGHT = "/right";
+/** From this on a reward that says what is right means it, in its score too. */
+const SAID_RIGHT_AT = 0.5;
 
 /**
  * `by`: the reward that defines right, by its name in metrics; null: none does. `says`: the `right`
@@ -33,8 +31,8 @@ export function rewardCalled(
 export function rightness(rewards: readonly RewardConfig[], right_at: number | null): Rightness {
   if (right_at !== null) return { by: labelOf(rewards[0]!), at: right_at, says: false };
   for (const reward of rewards) {
-    const at = declaredRightAt(reward);
-    if (at !== null) return { by: labelOf(reward), at, says: saysRight(reward) };
+    const { right_at: at, says_right: says = false } = REWARDS[reward.name];
+    if (at !== null) return { by: labelOf(reward), at, says };
   }
   return { by: null, at: 1, says: false };
 }
@@ -51,23 +49,8 @@ export function rightOfAll(parts: readonly Record<string, number>[]): Record<str
   return parts.map((one) => {
     const more = [...said].filter((name) => !(name in one)).flatMap((name): [string, number][] => {
       const score = one[name.slice(0, -RIGHT.length)];
-      return score === undefined ? [] : [[name, score >= PYTHON_RIGHT_AT ? 1 : 0]];
+      return score === undefined ? [] : [[name, score >= SAID_RIGHT_AT ? 1 : 0]];
     });
     return { ...one, ...Object.fromEntries(more) };
   });
-}
-
-function saysRight(reward: RewardConfig): boolean {
-  if (reward.name === "python") return true;
-  if (reward.name === "math" || reward.name === "code" || reward.name === "reward_model") {
-    return false;
-  }
-  return (REWARDS[reward.name] as { says_right?: true }).says_right === true;
-}
-
-function declaredRightAt(reward: RewardConfig): number | null {
-  if (reward.name === "python") return PYTHON_RIGHT_AT;
-  if (reward.name === "math" || reward.name === "code") return 1;
-  if (reward.name === "reward_model") return null;
-  return (REWARDS[reward.name] as { right_at?: number }).right_at ?? null;
 }

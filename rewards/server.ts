@@ -20,6 +20,9 @@ export const serverLimits = {
     .register(setting, { ...graderSetting, unit: "requests", resume: "stages" }),
 };
 
+/** Settings of a server on which no score depends. */
+export const LIMITS: readonly string[] = Object.keys(serverLimits);
+
 /** @internal */
 type Request = {
   url: string;

@@ -1,13 +1,20 @@
 import { charactersInPlace } from "./characters_in_place.ts";
+import { code } from "./code.ts";
 import { exactMatch } from "./exact_match.ts";
 import { format } from "./format.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { judge } from "./judge.ts";
 import { length } from "./length.ts";
+import { math } from "./math.ts";
 import { multipleChoice } from "./multiple_choice.ts";
+import { python } from "./python.ts";
 import { remote } from "./remote.ts";
+import { rewardModel } from "./reward_model.ts";
 
-/** Every built-in reward by name. A new one takes its own file and one line here. */
+/**
+ * Every reward by name, wherever it runs. A new one takes its own file and one line here: what it
+ * declares there decides everywhere else.
+ */
 export const REWARDS = {
   characters_in_place: charactersInPlace,
   exact_match: exactMatch,
@@ -17,4 +24,8 @@ export const REWARDS = {
   length,
   multiple_choice: multipleChoice,
   remote,
+  code,
+  math,
+  python,
+  reward_model: rewardModel,
 };

@@ -8,12 +8,12 @@ import { RewardStyle, type Row, rowChunks } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import {
   appliesToRow,
+  type Called,
   functionOf,
-  isImported,
+  labelOf,
   RewardConfig,
   rowCheck,
-  unableToJudge,
-  unreachable,
+  unready,
 } from "../rewards/mod.ts";
 import {
   ensureEnvironment,
@@ -51,7 +51,7 @@ export async function checkRewards(
   // A custom graph may have a different `reward`.
   if (splits.length === 0 || !rewards.success) return;
   const all = [...rewards.data, ...splits.flatMap(({ own }) => own ?? [])];
-  if (options.load !== false) await reachServers(all);
+  if (options.load !== false) await requireReady(all);
   const needs = options.load === false
     ? new Map<RewardConfig, Called>()
     : await loaded(all, config, options);
@@ -65,22 +65,14 @@ export async function checkRewards(
   }
 }
 
-async function reachServers(rewards: RewardConfig[]): Promise<void> {
-  for (const url of new Set(rewards.flatMap((one) => one.name === "remote" ? [one.url] : []))) {
-    const why = await unreachable(url);
-    if (why === null) continue;
-    throw new InvalidInputError(
-      `Cannot start because the reward server ${url} cannot be reached: ${why}. ` +
-        "Fix: start it, or correct reward[].url",
-      { url },
-    );
-  }
-  for (const judge of rewards.filter((one) => one.name === "judge")) {
-    const found = await unableToJudge(judge);
+async function requireReady(rewards: RewardConfig[]): Promise<void> {
+  for (const reward of rewards) {
+    const found = await unready(reward);
     if (found === null) continue;
     const { why, fix } = found;
-    throw new InvalidInputError(`Cannot start because of reward judge: ${why}. Fix: ${fix}`, {
-      url: judge.url,
+    const label = labelOf(reward);
+    throw new InvalidInputError(`Cannot start because of reward ${label}: ${why}. Fix: ${fix}`, {
+      reward: label,
     });
   }
 }
@@ -138,18 +130,16 @@ const Loaded = z.array(
   ]),
 );
 
-/** The columns that a function in Python needs, and how it is called. */
-type Called = { needs: string[]; style: RewardStyle };
-
 /** How each function in Python is called, and the columns that are its parameters. */
 async function loaded(
   rewards: RewardConfig[],
   config: Partial<Config>,
   { onSetup: onProgress }: CheckRewardsOptions,
 ): Promise<Map<RewardConfig, Called>> {
-  const entries = rewards.filter(isImported);
+  const all = rewards.map((entry) => ({ entry, imported: functionOf(entry) }));
+  const entries = all.filter(({ imported }) => imported !== null).map(({ entry }) => entry);
   if (entries.length === 0) return new Map();
-  const functions = entries.map(functionOf);
+  const functions = all.flatMap(({ imported }) => imported ?? []);
   for (const { source, process } of functions) {
     const unset = process.env.find((name) => Deno.env.get(name) === undefined);
     if (unset === undefined) continue;

@@ -1,26 +1,22 @@
-import { parse as parseYaml, YAMLParseError } from "yaml";
-import { didYouMean } from "../configs/mod.ts";
+import { parseRewards } from "../configs/mod.ts";
 import { firstRows, type RewardStyle, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import {
-  parsePythonReward,
-  RewardConfig,
-  REWARDS,
-  type ScoringFunction,
-  scoringFunctions,
-} from "../rewards/mod.ts";
+import { RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { namedConfig, namedRows } from "./named_rows.ts";
 import { type TriedReward, type TriedStyle, tryPythonReward } from "./try_python_reward.ts";
 
+const SETS_STYLE = "style";
+/** Of a reward model, which has no setting for it. */
+const USUAL_TIMEOUT_MS = 10_000;
+
 /**
- * Where the rows come from (a data file, or a configuration's training rows), how many are scored,
- * and the time limit of a call. `style`: how a function in Python is called; absent: as its
- * signature says.
+ * Where the rows come from (a data file, or a configuration's training rows) and how many are
+ * scored. `timeout_ms` and `style` take the place of the reward's own settings.
  */
 export type RewardTestOptions = {
   data: string;
   count: number;
-  timeout_ms: number;
+  timeout_ms?: number;
   home: string;
   style?: RewardStyle;
 };
@@ -70,29 +66,27 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
 async function tryOn(
   rows: Row[],
   name: string,
-  { data, timeout_ms, style }: RewardTestOptions,
+  options: RewardTestOptions,
 ): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
-  const config = await namedConfig(data) ?? {};
-  if (parsePythonReward(name) !== null) {
-    return await tryPythonReward(name, { rows: rows.map(itemOf), style, timeout_ms, config });
-  }
-  if (style !== undefined) {
-    throw new InvalidInputError(
-      `Cannot use --style with '${name}' because it is no function in Python. Fix: leave it out`,
-      { name, style },
-    );
-  }
-  if (!(await isDirectory(name))) {
-    const reward = builtIn(name);
-    if (reward.source === null) return { style: null, results: await tryHere(reward, rows) };
-    const { style, process, settings } = reward;
-    const limits = { timeout_ms: Math.max(timeout_ms, reward.timeout_ms), process, settings };
-    const how = { rows: rows.map(itemOf), style, config, ...limits };
-    return { style: null, results: (await tryPythonReward(reward.source, how)).results };
-  }
+  const { timeout_ms = USUAL_TIMEOUT_MS } = options;
+  const config = await namedConfig(options.data) ?? {};
   // A reward model has its own chat template.
-  const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
-  return await tryPythonReward(name, { rows: asIs, timeout_ms, config });
+  const asIs = () => rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
+  if (!(name in REWARDS) && await isDirectory(name)) {
+    refuseSettings(name, { style: options.style });
+    return await tryPythonReward(name, { rows: asIs(), timeout_ms, config });
+  }
+  const entry = entryOf(name, options);
+  const [reward] = scoringFunctions([entry]) as [ScoringFunction];
+  if (reward.runs_on === "engine") return { style: null, results: await tryHere(reward, rows) };
+  if (reward.model !== undefined) {
+    const { path, ...settings } = reward.model;
+    return await tryPythonReward(path, { rows: asIs(), settings, timeout_ms, config });
+  }
+  const how = { ...reward, rows: rows.map(itemOf), config };
+  const tried = await tryPythonReward(reward.source!, how);
+  // How a shipped grader is called is nobody's concern.
+  return { ...tried, style: SETS_STYLE in REWARDS[entry.name].config.shape ? tried.style : null };
 }
 
 /** What a row is scored on: its completion, else its reference answer. */
@@ -124,38 +118,34 @@ async function isDirectory(path: string): Promise<boolean> {
   return found?.isDirectory ?? false;
 }
 
-/** A shipped reward, by its name or by an entry of `reward:` with its settings. */
-function builtIn(name: string): ScoringFunction {
-  const entry = name.trimStart().startsWith("{") ? entryOf(name) : { name };
-  const parsed = RewardConfig.safeParse(entry);
-  if (parsed.success) return scoringFunctions([parsed.data])[0]!;
-  const names = [...Object.keys(REWARDS), "math", "code"];
-  const { name: named } = entry as { name?: string };
-  if (names.includes(String(named))) {
-    const { path, message } = parsed.error.issues[0]!;
+/** The entry of `reward:` that a text stands for, with what else was said beside it. */
+function entryOf(text: string, { style, timeout_ms }: RewardTestOptions): RewardConfig {
+  const [entry, ...more] = parseRewards(text, Deno.cwd());
+  if (more.length > 0) {
     throw new InvalidInputError(
-      `Cannot test reward '${named}' because ${["its settings", ...path].join(".")}: ${message}. ` +
-        `Fix: give its settings as in a configuration, '{ name: ${named}, ... }'`,
-      { name },
+      `Cannot test '${text}' because it has ${more.length + 1} rewards. Fix: test one at a time`,
+      { name: text },
     );
   }
-  throw new InvalidInputError(
-    `Cannot test reward '${name}' because there is no such reward${didYouMean(name, names)}: ` +
-      `give ${names.join(", ")}, path.py:function or a reward model's directory`,
-    { name },
-  );
+  const said = { style, timeout_ms };
+  refuseSettings(text, said, REWARDS[entry!.name].config.shape);
+  const given = Object.entries(said).filter(([, value]) => value !== undefined);
+  return RewardConfig.parse({ ...entry, ...Object.fromEntries(given) });
 }
 
-function entryOf(text: string): unknown {
-  try {
-    return parseYaml(text);
-  } catch (error) {
-    if (!(error instanceof YAMLParseError)) throw error;
-    const [line] = error.message.split("\n");
-    throw new InvalidInputError(`Cannot test reward '${text}' because it is not YAML: ${line}`, {
-      name: text,
-    });
-  }
+/** @throws {InvalidInputError} If an option was given that the reward has no setting for. */
+function refuseSettings(
+  name: string,
+  said: Record<string, unknown>,
+  settings: Record<string, unknown> = {},
+): void {
+  const key = Object.keys(said).find((key) => said[key] !== undefined && !(key in settings));
+  if (key === undefined) return;
+  const why = key === SETS_STYLE ? "it is no function in Python" : "it has no such setting";
+  throw new InvalidInputError(
+    `Cannot use --${key.replaceAll("_", "-")} with '${name}' because ${why}. Fix: leave it out`,
+    { name, [key]: said[key] },
+  );
 }
 
 async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedReward[]> {

@@ -40,7 +40,7 @@ export const rewardTestVerb = defineVerb({
     ),
     count: whole("<n>", "number of rows", { short: "-n", default: 8 }),
     style,
-    timeout_ms: whole("<ms>", "time limit of one call", { default: 10_000 }),
+    timeout_ms: whole("<ms>", "the reward's `timeout_ms` (default: its own)"),
   },
   async action({ args, flags, globals: { home } }) {
     return await testReward(args.reward, { ...flags, home }) ? EXIT.done : EXIT.failed;

@@ -54,7 +54,7 @@ async function withLength<T>(
   try {
     return await work();
   } finally {
-    Object.assign(length, { right_at: undefined, says_right: undefined }, shipped);
+    Object.assign(length, { right_at: null, says_right: undefined }, shipped);
   }
 }
 

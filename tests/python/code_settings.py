@@ -15,7 +15,7 @@ from holdfast_worker.rewards.sandbox.pyodide_sandbox import Runtime
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
 const code = await import("./rewards/code.ts");
-console.log(JSON.stringify(code.codeSettings({ name: "code" })));
+console.log(JSON.stringify(code.codeSettings(code.code.config.parse({}))));
 """
 
 

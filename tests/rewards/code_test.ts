@@ -31,9 +31,7 @@ Deno.test("scoringFunctions() sends code to the reward processes, with its setti
     processes_max: 16,
   });
   strictEqual((runtime as { deno: string }).deno, Deno.execPath());
-  if (config.name === "code") {
-    strictEqual(functionOf(config).source, "holdfast_worker.rewards.graders.code_answer:grader");
-  }
+  strictEqual(functionOf(config)!.source, "holdfast_worker.rewards.graders.code_answer:grader");
 });
 
 Deno.test("codeSettings() names Pyodide's files, which Deno has in its cache", async () => {

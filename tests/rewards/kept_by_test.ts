@@ -8,9 +8,9 @@ const REMOTE = { name: "remote", url: "http://x" };
 const MINE = { name: "python", source: "my.py:f" };
 
 Deno.test("results of functions in Python are kept by their code", () => {
-  deepStrictEqual([of(MINE), of({ name: "math" })], [{ kept: { code: null } }, {
-    kept: { code: null },
-  }]);
+  for (const entry of [MINE, { name: "math" }, { name: "code" }]) {
+    deepStrictEqual(of(entry), { kept: { code: null } });
+  }
 });
 
 Deno.test("a judge's results are kept by what its score depends on", () => {

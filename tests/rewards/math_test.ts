@@ -12,7 +12,7 @@ Deno.test("scoringFunctions() sends math to the reward processes, under its time
     ["math", "process", SOURCE, "holdfast", 5, 2],
   );
   deepStrictEqual(math!.process, processOf({}));
-  if (config.name === "math") strictEqual(functionOf(config).source, SOURCE);
+  strictEqual(functionOf(config)!.source, SOURCE);
 });
 
 Deno.test("math needs a row's answer, and is right from a score of 1 on", () => {

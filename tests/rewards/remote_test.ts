@@ -160,15 +160,15 @@ Deno.test("remote has at most requests_max requests in flight", async () => {
     strictEqual(scored.length, 20);
     strictEqual(most <= 3, true, `${most} in flight`);
   });
-  strictEqual(remote.right_at, undefined);
+  strictEqual(remote.right_at, null);
 });
 
 Deno.test("unreachable() says why nothing answers, and is content with any answer", async () => {
   const url = await withServer([status(404)], async (url) => {
-    strictEqual(await unreachable(url), null);
+    strictEqual(await unreachable({ url }), null);
     return url;
   });
-  match((await unreachable(url))!, /refused/);
+  match((await unreachable({ url }))!.why, /refused/);
 });
 
 Deno.test("remote's url must be one of http", () => {

@@ -1,5 +1,5 @@
 import { ok, strictEqual } from "node:assert/strict";
-import { processOf, PythonRewardConfig } from "../../rewards/mod.ts";
+import { processOf, RewardConfig, scoringFunctions } from "../../rewards/mod.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const page = await Deno.readTextFile(new URL("docs/rewards.md", ROOT));
@@ -8,8 +8,12 @@ const pool = await Deno.readTextFile(
 );
 
 Deno.test("the page on rewards has every process setting with its default", () => {
-  const { timeout_ms } = PythonRewardConfig.parse({ name: "python", source: "a.py:f" });
-  for (const [name, value] of Object.entries({ timeout_ms, ...processOf({}) })) {
+  const [python] = scoringFunctions([
+    RewardConfig.parse({ name: "python", source: "a.py:f" }),
+  ]);
+  for (
+    const [name, value] of Object.entries({ timeout_ms: python!.timeout_ms, ...processOf({}) })
+  ) {
     const shown = typeof value === "number" ? String(value) : `\`${JSON.stringify(value)}\``;
     ok(page.includes(`| \`${name}\` | ${shown} |`), `${name}: ${shown}`);
   }
@@ -46,7 +50,7 @@ Deno.test("processOf() keeps what is said, null too, and refuses the store's var
   strictEqual(JSON.stringify([memory_gib, cpu_s, env]), `[null,60,["HF_TOKEN"]]`);
   for (const name of ["HOLDFAST_STORE", "PGPASSWORD", "DATABASE_URL", "A=B"]) {
     strictEqual(
-      PythonRewardConfig.safeParse({ name: "python", source: "a.py:f", env: [name] }).success,
+      RewardConfig.safeParse({ name: "python", source: "a.py:f", env: [name] }).success,
       false,
       name,
     );
@@ -54,6 +58,6 @@ Deno.test("processOf() keeps what is said, null too, and refuses the store's var
 });
 
 Deno.test("a recorded reward in Python keeps its fields: the hash of a stage's input stays", () => {
-  const recorded = { name: "python", source: "/a.py:f", timeout_ms: 10_000 };
-  strictEqual(JSON.stringify(PythonRewardConfig.parse(recorded)), JSON.stringify(recorded));
+  const recorded = { name: "python", weight: 1, source: "/a.py:f", timeout_ms: 10_000 };
+  strictEqual(JSON.stringify(RewardConfig.parse(recorded)), JSON.stringify(recorded));
 });

@@ -1,7 +1,11 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { parseRewards } from "../../configs/mod.ts";
 import { type Home, rescoreRun } from "../../runs/mod.ts";
+import { REWARDS } from "../../rewards/mod.ts";
+import { RewardWorkers } from "../../runs/reward_workers.ts";
+import { workerBlocks } from "../../runs/worker_blocks.ts";
 import type { Operator } from "../../workers/mod.ts";
+import { ensureTestEnvironments } from "../environments.ts";
 import { scoredItem } from "../flows/fixtures.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
@@ -71,19 +75,43 @@ Deno.test("another reward is compared sample by sample, of one round or of all",
   await home.close();
 });
 
-Deno.test("a second rescore uses what the first one kept", async () => {
+const BY_CODE = Object.values(REWARDS).filter(({ kept }) => kept?.by === "code");
+for (const { name } of BY_CODE) {
+  Deno.test(`a second rescore with ${name} uses what the first one kept`, async () => {
+    const home = await done();
+    const asked: string[] = [];
+    const entry = name === "python" ? "name: my.py:f" : `name: ${name}`;
+    const first = await rescored(home, `{ ${entry} }`, { pool: pool(asked) });
+    strictEqual(asked.length + first.kept, 12);
+    const { length } = asked;
+    ok(length > 0);
+    const second = await rescored(home, `{ ${entry} }`, { pool: pool(asked) });
+    deepStrictEqual([second.kept, asked.length], [12, length]);
+    deepStrictEqual({ ...second, kept: 0 }, { ...first, kept: 0 });
+    const anew = `{ ${entry}, deterministic: false }`;
+    strictEqual((await rescored(home, anew, { pool: pool(asked) })).kept, 0);
+    await home.close();
+  });
+}
+
+Deno.test("programs are scored again by the reward worker itself", async () => {
+  const { HOLDFAST_TEST_PYTHON: python } = await ensureTestEnvironments();
   const home = await done();
-  const asked: string[] = [];
-  const first = await rescored(home, "my.py:f", { pool: pool(asked) });
-  strictEqual(asked.length + first.kept, 12);
-  const { length } = asked;
-  ok(length > 0);
-  const second = await rescored(home, "my.py:f", { pool: pool(asked) });
-  deepStrictEqual([second.kept, asked.length], [12, length]);
-  deepStrictEqual({ ...second, kept: 0 }, { ...first, kept: 0 });
-  const anew = "{ name: my.py:f, deterministic: false }";
-  strictEqual((await rescored(home, anew, { pool: pool(asked) })).kept, 0);
-  await home.close();
+  const { artifacts } = home;
+  const blocks = workerBlocks({ trainer: { python } });
+  const pool = new RewardWorkers({ run: "a", dir: `${home.dir}/own`, blocks, artifacts });
+  // Completions of the fake sampler have no program, so no sandbox starts.
+  const entry = "{ name: code, tests: answer }";
+  try {
+    const first = await rescored(home, entry, { pool, round: 1 });
+    deepStrictEqual([first.failures, first.after.mean, first.kept], [{}, 0, 0]);
+    strictEqual((await rescored(home, entry, { pool, round: 1 })).kept, 4);
+    const all = entry.replace("tests", "credit: all, tests");
+    strictEqual((await rescored(home, all, { pool, round: 1 })).kept, 0, "other settings");
+  } finally {
+    await pool.stop();
+    await home.close();
+  }
 });
 
 Deno.test("the run's shaping holds for the new rewards too, and a failure is counted", async () => {

@@ -14,13 +14,14 @@ from types import ModuleType
 INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
-def code_digest(function: str) -> str:
-    """Of the function's name, every module that is imported now and is no installed package, and
+def code_digest(function: str, *, style: str, settings: str | None) -> str:
+    """Of the function's name, how it is called, the settings that make it, every module that is imported now and is no installed package, and
     the versions of Python and of all packages. A module that is imported only by a call is not
     part of it, nor is a file that the function reads.
     """
     digest = hashlib.sha256()
-    parts = [function, sys.version, *_packages(), *_files(list(sys.modules.values()))]
+    said = [function, style, settings or ""]
+    parts = [*said, sys.version, *_packages(), *_files(list(sys.modules.values()))]
     for part in parts:
         digest.update(f"{len(part)} {part}".encode())
     return digest.hexdigest()

@@ -145,7 +145,9 @@ class Process:
             target = Target.of(function)
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
-            code = code_digest(self._code.function)
+            code = code_digest(
+                self._code.function, style=style.name, settings=self._code.settings
+            )
         except CannotStart as why:
             return {"error": str(why), "is_whole": True}
         except (

@@ -2,9 +2,10 @@
 A reward function tried alone, as the pool would run it, or a reward model.
 
 `python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--style NAME]
-[--settings JSON] [--timeout-ms N]`, or with a DIRECTORY alone, reads `FunctionSample`s as JSON
-lines, each line one or a list of those of one prompt, and writes one result with its time for each.
-Of a function, the first line says how it is called: {style, unit, why}.
+[--settings JSON] [--timeout-ms N]`, or with a reward model's DIRECTORY and its settings, reads
+`FunctionSample`s as JSON lines, each line one or a list of those of one prompt, and writes one
+result with its time for each. Of a function, the first line says how it is called: {style, unit,
+why}.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -32,14 +34,14 @@ def main() -> int:
         "--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields"
     )
     parser.add_argument("--style", help="how it is called; absent: as its signature says")
-    parser.add_argument("--settings", help="JSON, from which it makes the function")
+    parser.add_argument("--settings", help="JSON, from which it makes the function; of a model, those that are not as usual")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
     pool: RewardPool | None = None
     number = 0
     try:
         if Path(arguments.function).is_dir():
-            score = _model(arguments.function).score
+            score = _model(arguments.function, json.loads(arguments.settings or "{}")).score
         else:
             code = RewardCode.of(
                 arguments.function,
@@ -73,10 +75,10 @@ def main() -> int:
     return 0
 
 
-def _model(path: str) -> RewardModel:
+def _model(path: str, more: Mapping[str, Any]) -> RewardModel:
     from holdfast_worker.rewards.reward_model import RewardModel
 
-    settings: RewardModelSettings = {
+    usual: RewardModelSettings = {
         "path": path,
         "dtype": "float32",
         "device": "cpu",
@@ -85,7 +87,7 @@ def _model(path: str) -> RewardModel:
         "turn_end": "template",
         "batch_tokens_max": 1,
     }
-    return RewardModel(settings)
+    return RewardModel(cast("RewardModelSettings", {**usual, **more}))
 
 
 if __name__ == "__main__":
