@@ -16,7 +16,7 @@ Deno.test("RewardWorkers starts the reward processes alone, and ends them", asyn
   const artifacts = new ArtifactStore(`${home}/artifacts`);
   const blocks = workerBlocks({ trainer: { python } });
   const workers = new RewardWorkers({ run: "a", dir: `${home}/own`, blocks, artifacts });
-  const called = { function: `${MINE}:digits_in_place`, style: null, process: processOf({}) };
+  const called = { function: `${MINE}:digits_in_place`, style: null, settings: null, process: processOf({}) };
   try {
     const none = { ...called, timeout_ms: 10_000, shared: { json: "{}" }, items: [] };
     const { outputs: [{ identity }] } = await workers.call("score", none, options) as unknown as {
