@@ -36,7 +36,7 @@ export type Score = number | { score: number; metrics?: Record<string, number> }
 
 /**
  * By which hash a reward's results are kept: that of the code that the reward worker imports, or of
- * its settings but for `apart_from`, on which no score depends. `version`: raise it when an equal
+ * its settings except for `apart_from`, on which no score depends. `version`: raise it when an equal
  * answer gets another score. `usually`: whether equal samples have equal scores if the entry does
  * not say it.
  */
