@@ -48,14 +48,9 @@ export {
   type RewardRow,
   REWARDS,
   type Score,
-} from "../rewards/mod.ts";
-export {
-  type Generated,
-  PolicySampler,
-  RewardScorer,
-  type SampleScore,
   type ScoringFunction,
-} from "../rollouts/mod.ts";
+} from "../rewards/mod.ts";
+export { type Generated, PolicySampler, RewardScorer, type SampleScore } from "../rollouts/mod.ts";
 export {
   type Caller,
   type CallOptions as WorkerCallOptions,

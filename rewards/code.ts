@@ -26,6 +26,11 @@ const COLUMNS = [
   "unit_tests",
   "answer",
 ];
+/**
+ * By the clock, a program may take this many times its CPU time: how much a busy machine slows it
+ * decides nothing.
+ */
+const SLOWED = 4;
 /** Starting sandboxes is in no program's time, but in the call's. */
 const STARTS_MS = 120_000;
 /** The grader limits its programs itself. */
@@ -51,8 +56,16 @@ const /** @internal */ config = z.strictObject({
   tests: z.string().min(1).optional().describe(
     "The column that has the cases; absent: the first one with a usual name, or the answer.",
   ).register(setting, graderSetting),
-  case_timeout_ms: limit(5_000, "ms", "A case that takes longer is not right."),
-  timeout_ms: limit(30_000, "ms", "All cases together; what they do not reach is not right."),
+  case_timeout_ms: limit(
+    5_000,
+    "ms",
+    "CPU time of one case: one that needs more is not right.",
+  ),
+  timeout_ms: limit(
+    30_000,
+    "ms",
+    "CPU time of all cases together; what they do not reach is not right.",
+  ),
   memory_mib: limit(1024, "MiB", "Memory of each process of a program."),
   file_mib: limit(16, "MiB", "Files of a program, together."),
   output_kib: limit(1024, "KiB", "What a program may print in one case."),
@@ -72,7 +85,7 @@ export const code: ProcessReward<"code", typeof config.shape> = defineProcessRew
   check: requireCases,
   asks: (settings) => ({
     source: SOURCE,
-    timeout_ms: settings.timeout_ms + STARTS_MS,
+    timeout_ms: settings.timeout_ms * SLOWED + STARTS_MS,
     process: processOf(PROCESS),
     style: "holdfast",
     settings: codeSettings(settings),
@@ -87,7 +100,7 @@ export function codeSettings({ language: _, ...settings }: Settings): Record<str
     // A pinned package: Deno has it in its cache whenever this file runs.
     pyodide: pathOf(new URL(".", import.meta.resolve("pyodide"))).replace(/\/$/, ""),
   };
-  return { ...settings, tests: settings.tests ?? null, runtime };
+  return { ...settings, tests: settings.tests ?? null, slowed: SLOWED, runtime };
 }
 
 /** @throws {RangeError} If the row has nothing that may be cases. */

@@ -69,7 +69,7 @@ export type ScoringFunction = {
   readonly kept?: { code: string | null };
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
-  ): Promise<Score>;
+  ): Score | Promise<Score>;
 };
 
 const ENGINE_TIMEOUT_MS = 10_000;

@@ -36,7 +36,7 @@ export type Score = number | { score: number; metrics?: Record<string, number> }
 
 /**
  * By which hash a reward's results are kept: that of the code that the reward worker imports, or of
- * its settings but for `apart_from`, on which no score depends. `version`: raise it when an equal
+ * its settings except for `apart_from`, on which no score depends. `version`: raise it when an equal
  * answer gets another score. `usually`: whether equal samples have equal scores if the entry does
  * not say it.
  */
@@ -53,7 +53,10 @@ export type Called = { needs?: readonly string[]; style?: RewardStyle };
 /** @internal */
 type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
-/** What every reward declares, wherever it runs. */
+/**
+ * What every reward declares, wherever it runs.
+ * @internal
+ */
 type Facts<Name extends string, Shape extends z.ZodRawShape> = {
   readonly name: Name;
   /** What its score is, in one sentence. */
@@ -98,7 +101,10 @@ export type Reward<
   score(input: Reads, config: Settings<Shape>): Score | Promise<Score>;
 };
 
-/** A function in Python that the reward worker imports, and what its processes may use. */
+/**
+ * A function in Python that the reward worker imports, and what its processes may use.
+ * @internal
+ */
 export type ImportedFunction = {
   /** `path.py:function`, or `package.module:function`. */
   source: string;

@@ -21,7 +21,10 @@ const /** @internal */ config = z.strictObject({
   ).register(setting, { unit: "tokens" }),
 });
 
-/** What the reward worker receives about a reward model. */
+/**
+ * What the reward worker receives about a reward model.
+ * @internal
+ */
 export type RewardModelSettings = z.output<typeof config>;
 
 /** A trained reward model. It runs in the reward worker; this is only its description. */

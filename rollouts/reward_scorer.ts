@@ -1,74 +1,20 @@
-import { isFromSources, type RewardStyle, type Row, type Trajectory } from "../data/mod.ts";
+import { isFromSources, type Row, type Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
+import type { ScoringFunction } from "../rewards/mod.ts";
 import {
   argumentsOf,
   type Caller,
   callOptions,
   type Operator,
-  type RewardModelSettings,
-  type RewardProcess,
   rewardRole,
   RoleWorkers,
   type ScoredItem,
 } from "../workers/mod.ts";
-import {
-  type Combined,
-  combineScores,
-  combineTokens,
-  type Shaped,
-  type Shaping,
-} from "./combine_scores.ts";
+import { combineScores, combineTokens, type Shaped, type Shaping } from "./combine_scores.ts";
 import { type Identity, type KeptScore, type KeptScores, scoreKeys } from "./kept_scores.ts";
 
-/**
- * One configured reward as the scorer needs it; the rewards room creates it from a configuration
- * entry.
- */
-export interface ScoringFunction extends Combined {
-  /** The sources to whose rows it applies; absent: to all rows. */
-  readonly sources?: readonly string[];
-  /** `process`: in a pool, with a hard limit. */
-  readonly runs_on: "engine" | "process";
-  /** For `process`: what the reward worker imports, `path.py:function`. */
-  readonly source: string | null;
-  /** For one sample. */
-  readonly timeout_ms: number;
-  /** With `source`: what the function's processes may use. */
-  readonly process?: RewardProcess;
-  /** With `source`: how the function is called; absent: as its signature says. */
-  readonly style?: RewardStyle;
-  /** With `source`: it makes the function, from these settings. */
-  readonly settings?: Record<string, unknown>;
-  /**
-   * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
-   * instead of a row.
-   */
-  readonly model?: RewardModelSettings;
-  /**
-   * Its results are kept, by this hash of what it computes; null: the reward worker says it.
-   * Absent: they are not.
-   */
-  readonly kept?: { code: string | null };
-  /** Scores one sample. Throws for a row that cannot be scored. */
-  score(sample: ScoredSample): Promise<Given> | Given;
-}
-
-/**
- * What a function returns for a sample: a score, alone or with further numbers; null: there is
- * nothing to grade by.
- * @internal
- */
-type Given = number | { score: number; metrics?: Record<string, number> } | null;
-
 /** @internal */
-type ScoredSample = {
-  prompt: string;
-  completion: string;
-  row: Record<string, unknown>;
-  answer: string | undefined;
-  tokens: number;
-  signal: AbortSignal;
-};
+type ScoredSample = Parameters<ScoringFunction["score"]>[0];
 
 /** Why a sample has no score although nothing failed: a function had nothing to grade it by. */
 export const UNGRADED = "reward_none";
@@ -195,21 +141,20 @@ export class RewardScorer {
 
   /** By what a function's results are kept; null: they are not. */
   async #identityOf(
-    { name, kept, source, style, settings, process, timeout_ms }: ScoringFunction,
+    { name, kept, source, style, settings, process }: ScoringFunction,
     options: Caller,
   ): Promise<Identity | null> {
     if (kept === undefined) return null;
     if (kept.code !== null) return { code: kept.code, unit: "sample" };
-    const called = calledWith({ source, style, settings, process, timeout_ms });
-    const key = JSON.stringify(called);
+    const imported = importedBy({ source, style, settings, process });
+    const key = JSON.stringify(imported);
     const known = this.#identities.get(key);
     if (known !== undefined) return known;
     const { pool, caller } = this.#called(name, options);
     const told = { ...caller, key: `${caller.key}/identify` };
-    const args = { ...called, shared: { json: "{}" }, items: [] };
-    const { answers: [{ identity }] } = await pool.ask("score", args, told);
-    this.#identities.set(key, identity!);
-    return identity!;
+    const { answers: [identity] } = await pool.ask("identify", imported, told);
+    this.#identities.set(key, identity);
+    return identity;
   }
 
   async #asked(
@@ -269,7 +214,8 @@ export class RewardScorer {
       );
     }
     const args = {
-      ...calledWith({ source, style, settings, process, timeout_ms }),
+      ...importedBy({ source, style, settings, process }),
+      timeout_ms,
       shared: await sharing("score", forFunction(group)),
       items: itemsOf(group),
     };
@@ -279,11 +225,11 @@ export class RewardScorer {
 
 type Called = { pool: RoleWorkers<typeof rewardRole>; caller: Caller };
 
-/** How the pool is asked for a function. */
-function calledWith(
-  { source, style, settings, process, timeout_ms }: Pick<
+/** By what the pool imports a function. */
+function importedBy(
+  { source, style, settings, process }: Pick<
     ScoringFunction,
-    "source" | "style" | "settings" | "process" | "timeout_ms"
+    "source" | "style" | "settings" | "process"
   >,
 ) {
   return {
@@ -291,7 +237,6 @@ function calledWith(
     style: style ?? null,
     settings: settings === undefined ? null : JSON.stringify(settings),
     process: process!,
-    timeout_ms,
   };
 }
 

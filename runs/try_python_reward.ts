@@ -22,6 +22,8 @@ export type TriedReward = {
   /** null: it failed, or there is nothing to grade by. */
   score: number | null;
   error: string | null;
+  /** Numbers returned with the score. */
+  metrics: Record<string, number>;
   ms: number;
 };
 /**
@@ -77,6 +79,7 @@ export async function tryPythonReward(
       completion,
       score: error === null ? result!.score : null,
       error,
+      metrics: result?.metrics ?? {},
       ms: result?.ms ?? 0,
     };
   });
@@ -92,6 +95,7 @@ function groupsOf(rows: TriedItem[]): TriedItem[][] {
 type Answer = {
   id: string;
   outcome: string;
+  metrics: Record<string, number>;
   score: number | null;
   error: string | null;
   ms: number;

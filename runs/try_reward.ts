@@ -11,7 +11,7 @@ const USUAL_TIMEOUT_MS = 10_000;
 
 /**
  * Where the rows come from (a data file, or a configuration's training rows) and how many are
- * scored. `timeout_ms` and `style` take the place of the reward's own settings.
+ * scored. `timeout_ms` and `style` replace the reward's own settings.
  */
 export type RewardTestOptions = {
   data: string;
@@ -33,6 +33,8 @@ export type RewardTest = {
   failures: Record<string, number>;
   p50_ms: number;
   p99_ms: number;
+  /** The mean of each number returned with a score. */
+  metrics: Record<string, number>;
   /** How many rows have each score. */
   scores: Record<string, number>;
   results: TriedReward[];
@@ -60,7 +62,8 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   }
   const counts = { rows: results.length, failed, ungraded, failures };
   const times_ms = { p50_ms: at(0.5), p99_ms: at(0.99) };
-  return { reward: name, style, ...counts, ...times_ms, scores: histogram(results), results };
+  const numbers = { metrics: means(results), scores: histogram(results) };
+  return { reward: name, style, ...counts, ...times_ms, ...numbers, results };
 }
 
 async function tryOn(
@@ -164,14 +167,26 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedRewar
         signal: new AbortController().signal,
       };
       const given = await reward.score(sample);
-      const score = typeof given === "object" ? given?.score ?? null : given;
-      tried.push({ ...common, score, error: null, ms: performance.now() - started });
+      const { score, metrics = {} } = typeof given === "object" && given !== null
+        ? given
+        : { score: given };
+      tried.push({ ...common, score, error: null, metrics, ms: performance.now() - started });
     } catch (error) {
       const message = `error: ${error instanceof Error ? error.message : String(error)}`;
-      tried.push({ ...common, score: null, error: message, ms: performance.now() - started });
+      const failed = { ...common, score: null, error: message, metrics: {} };
+      tried.push({ ...failed, ms: performance.now() - started });
     }
   }
   return tried;
+}
+
+/** Over the rows that have it. */
+function means(tried: TriedReward[]): Record<string, number> {
+  const names = [...new Set(tried.flatMap(({ metrics }) => Object.keys(metrics)))];
+  return Object.fromEntries(names.map((name) => {
+    const values = tried.flatMap(({ metrics }) => metrics[name] ?? []);
+    return [name, values.reduce((sum, value) => sum + value, 0) / values.length];
+  }));
 }
 
 function histogram(tried: TriedReward[]): Record<string, number> {

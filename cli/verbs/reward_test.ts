@@ -53,7 +53,8 @@ async function testReward(
   { json, ...options }: RewardTestOptions & { json?: boolean },
 ): Promise<boolean> {
   const tested = await tryReward(name, options);
-  const { style, results, rows, failed, ungraded, failures, p50_ms, p99_ms, scores } = tested;
+  const { style, results, rows, failed, ungraded, failures, p50_ms, p99_ms, metrics, scores } =
+    tested;
   if (json) printJson(tested);
   else {
     if (style !== null) {
@@ -69,6 +70,9 @@ async function testReward(
         p99_ms.toFixed(1)
       } ms`,
     );
+    for (const [name, mean] of Object.entries(metrics)) {
+      if (mean !== 0) print(`mean ${name}: ${mean.toFixed(2)}`);
+    }
     for (const [score, n] of Object.entries(scores)) print(`score ${score}: ${"#".repeat(n)} ${n}`);
   }
   return failed === 0;

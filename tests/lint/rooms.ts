@@ -17,7 +17,7 @@ export const IMPORT_TABLE: Record<string, string[]> = {
   workers: ["data", "engine"],
   algs: ["data"],
   rewards: ["data"],
-  rollouts: ["data", "engine", "workers"],
+  rollouts: ["data", "engine", "rewards", "workers"],
   configs: BELOW_CONFIGS,
   flows: BELOW_FLOWS,
   runs: BELOW_RUNS,

@@ -22,7 +22,8 @@ class Bait:
 
 @dataclass(frozen=True)
 class Hostile:
-    """`stdin`: which bait it reads. `tests` None: it runs as a program, and would have to print the
+    """`process`, `pyodide`: the metric that says how it ended; WAITS: there is no verdict.
+    `stdin`: which bait it reads. `tests` None: it runs as a program, and would have to print the
     secret to be right.
     """
 
@@ -32,6 +33,9 @@ class Hostile:
     stdin: str = "secret_is_not_here"
     tests: str | None = None
 
+
+# It uses no CPU time, so nobody knows how it would end.
+WAITS = "waits"
 
 LOOP = "while True:\n    pass"
 PRINT_FILE = "print(open(input()).read())"
@@ -63,7 +67,9 @@ for number in range(1, 65):
         "timeout",
         "timeout",
     ),
-    "sleep": Hostile("import time\ntime.sleep(1000)", "timeout", "timeout"),
+    "sleep": Hostile(
+        "import time\ntime.sleep(1000)", WAITS, "timeout"
+    ),  # WebAssembly waits busily.
     "memory_at_once": Hostile("x = bytearray(2**31 - 100)", "memory", "memory"),
     "memory_slowly": Hostile(
         "kept = []\nwhile True:\n    kept.append(bytearray(1 << 24))", "memory", "memory"

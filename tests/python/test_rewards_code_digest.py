@@ -16,9 +16,7 @@ print(code_digest({source!r}, style={style!r}, settings={settings!r}))
 """
 
 
-def digest_of(
-    source: str, here: Path, style: str = "holdfast", settings: str | None = None
-) -> str:
+def digest_of(source: str, here: Path, style: str = "holdfast", settings: str | None = None) -> str:
     """As a new process says it."""
     code = SAYS.format(
         packages=str(PACKAGES), here=str(here), source=source, style=style, settings=settings

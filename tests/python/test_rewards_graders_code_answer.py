@@ -10,7 +10,7 @@ import pytest
 from code_settings import code_settings, fenced
 from holdfast_worker.rewards.graders.code_answer import grader
 from holdfast_worker.rewards.sandbox import walls
-from holdfast_worker.rewards.sandbox.started import CannotStart
+from holdfast_worker.rewards.sandbox.started import CannotStart, OutOfTime
 
 DOUBLE = "print(2 * int(input()))"
 ADD = "def add(a, b):\n    return a + b"
@@ -60,3 +60,16 @@ def test_grader_refuses_a_machine_without_namespaces_unless_told(
     accepting = code_settings(sandbox="process", without_namespaces="accept", processes_max=100_000)
     row = {"test_cases": [{"input": "1", "output": "2"}]}
     assert grader(accepting)(fenced(DOUBLE), row)["score"] == 1.0
+
+
+def test_a_program_that_works_too_long_is_wrong_and_one_that_waits_is_not_known() -> None:
+    grade = grader(code_settings(sandbox="process", case_timeout_ms=300, slowed=1))
+    row = {"test_cases": [{"input": "1", "output": "2"}]}
+    busy = grade(fenced("while True: pass"), row)
+    assert (busy["score"], busy["timeout"]) == (0.0, 1.0)
+    with pytest.raises(OutOfTime, match="took too long by the clock"):
+        grade(fenced("import time\ntime.sleep(1000)"), row)
+    tested = {"test_list": ["assert f() == 1"]}
+    assert grade(fenced("def f():\n    while True: pass"), tested)["timeout"] == 1.0
+    with pytest.raises(OutOfTime):
+        grade(fenced("import time\ndef f(): time.sleep(1000)"), tested)

@@ -186,3 +186,17 @@ def test_a_sample_that_a_function_returns_none_for_is_none_is_asked_once_and_cos
     ]
     assert [r["error"] for r in results] == [NOTHING_TO_GRADE_BY, NOTHING_TO_GRADE_BY, None]
     assert sorted(calls.read_text().split()) == ["dict", "none", "right"]
+
+
+def test_what_a_grader_says_about_time_fails_samples_and_never_the_pool(
+    pool_of: MakePool, tmp_path: Path
+) -> None:
+    file = tmp_path / "late.py"
+    file.write_text(
+        "from holdfast_worker.rewards.sandbox.started import OutOfTime\n"
+        "def late(completion):\n    raise OutOfTime('the program waits')\n"
+    )
+    results = pool_of(f"{file}:late").score(items(*"abcdef"), timeout_ms=5_000)
+    assert [(one["outcome"], one["error"]) for one in results] == 6 * [
+        ("timeout", "the program waits")
+    ]

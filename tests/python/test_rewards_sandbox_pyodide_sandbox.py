@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_settings import runtime
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 from holdfast_worker.rewards.sandbox.pyodide_sandbox import PyodideSandbox, snapshot_of
 from holdfast_worker.rewards.sandbox.started import CannotStart, Ended
 
@@ -20,6 +21,12 @@ def test_a_script_and_an_interpreter_start_from_one_memory() -> None:
     assert scripts.run("a", time.monotonic() + 60) == "a 1\n"
     assert scripts.run("b", time.monotonic() + 60) == "b 1\n"
     scripts.close()
+    cpu = CpuTime()
+    quick = sandbox.scripts("print(1)", cpu)
+    quick.ready()
+    cpu.allow(0.3)  # Starting takes more.
+    assert quick.run("", time.monotonic() + 60) == "1\n"
+    quick.close()
     loud = sandbox.scripts("print('x' * 2000)")
     loud.ready()
     with pytest.raises(Ended) as ended:

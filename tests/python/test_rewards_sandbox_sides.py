@@ -19,6 +19,7 @@ def served(side: Literal["program", "tests", "script"], *received: Any, script: 
             lambda text: sent.append(json.loads(text)),
             script,
         )
+    assert sent.pop(0) == {"up": side}
     return sent
 
 

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from holdfast_worker.process_table import process_state
-from holdfast_worker.rewards.sandbox.started import CannotStart, Ended, Started
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
+from holdfast_worker.rewards.sandbox.started import CannotStart, Ended, OutOfTime, Started
 
 
 def started(code: str) -> Started:
@@ -52,7 +53,7 @@ def test_a_process_that_does_not_end_is_ended_with_its_children() -> None:
         "import os, time\npid = os.fork()\nif pid: os.write(1, b'%8d' % pid)\ntime.sleep(1000)"
     )
     child = int(process.receive(8, soon()))
-    with pytest.raises(Ended, match="too long"):
+    with pytest.raises(OutOfTime, match="by the clock"):
         process.output(time.monotonic(), 1000)
     process.end()
     assert process_state(process.pid) == "gone"
@@ -74,3 +75,21 @@ def test_what_fails_before_the_program_is_told() -> None:
         Started([sys.executable], env={}, prepare=fails)
     with pytest.raises(CannotStart, match="FileNotFoundError"):
         Started(["/no/such/program"], env={}, prepare=lambda: None)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "import os\nos.fork() or os.execv('/bin/sh', ['sh', '-c', 'while :; do :; done'])\nos.wait()",
+    ],
+)
+def test_a_program_and_its_children_have_so_much_cpu_time(code: str) -> None:
+    cpu = CpuTime()
+    process = Started([sys.executable, "-S", "-c", code], env={}, prepare=lambda: None, cpu=cpu)
+    cpu.allow(0.3)
+    with pytest.raises(Ended, match="used its CPU time") as ended:
+        process.output(soon(), 1000)
+    assert ended.value.outcome == "timeout"
+    process.end()
+    assert cpu.used_s() >= 0.3

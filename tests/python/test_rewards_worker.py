@@ -44,11 +44,44 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(
             ]
             answer = await engine.call("score", args, group="reward")
             assert outcomes(answer["outputs"][0]["results"]) == [("0", "ok", 0.1), ("1", "ok", 0.2)]
-            none = await engine.call("score", {**args, "items": []}, group="reward")
-            identity = none["outputs"][0]["identity"]
-            assert (none["outputs"][0]["results"], identity["unit"]) == ([], "sample")
+            imported = {name: args[name] for name in ("function", "process", "style", "settings")}
+            said = await engine.call("identify", imported, group="reward")
+            identity = said["outputs"][0]
+            assert identity["unit"] == "sample"
             assert [one["code"] for one in answer["outputs"][0]["results"]] == 2 * [
                 identity["code"]
             ]
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_identify_imports_a_function_and_never_calls_it(tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from pathlib import Path\n"
+        f"def one(completion):\n    Path({str(called)!r}).touch()\n    return 1\n"
+        f"def makes(settings):\n    return one if settings['on'] else None\n"
+    )
+
+    async def run() -> None:
+        async with FakeEngine(tmp_path) as engine:
+            engine.start_agent()
+            await engine.start_group(
+                "reward", module="holdfast_worker.rewards.worker", spec={"processes": 1}
+            )
+            args = {"function": f"{mine}:one", "process": PROCESS, "style": None, "settings": None}
+            made = {**args, "function": f"{mine}:makes", "settings": '{"on": true}'}
+            found = [
+                (await engine.call("identify", one, group="reward"))["outputs"][0]
+                for one in (args, args, {**args, "style": "holdfast"}, made)
+            ]
+            assert len({one["code"] for one in found}) == 2
+            assert found[0] == found[1] == found[2]
+            assert not called.exists()
+            error = await engine.call(
+                "identify", {**args, "function": f"{mine}:none"}, group="reward"
+            )
+            assert [one["cause"] for one in error["failures"]] == ["user_code"]
 
     asyncio.run(asyncio.wait_for(run(), 60))

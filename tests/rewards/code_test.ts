@@ -15,7 +15,7 @@ Deno.test("scoringFunctions() sends code to the reward processes, with its setti
   const [code] = scoringFunctions([config]);
   deepStrictEqual(
     [code!.name, code!.runs_on, code!.style, code!.timeout_ms, code!.process!.memory_gib],
-    ["program", "process", "holdfast", 150_000, null],
+    ["program", "process", "holdfast", 240_000, null],
   );
   const { runtime, ...settings } = code!.settings!;
   deepStrictEqual(settings, {
@@ -29,6 +29,7 @@ Deno.test("scoringFunctions() sends code to the reward processes, with its setti
     file_mib: 16,
     output_kib: 1024,
     processes_max: 16,
+    slowed: 4,
   });
   strictEqual((runtime as { deno: string }).deno, Deno.execPath());
   strictEqual(functionOf(config)!.source, "holdfast_worker.rewards.graders.code_answer:grader");

@@ -20,12 +20,11 @@ type Said = { unit?: "sample" | "group"; code?: string; loaded?: string };
 /** Scores a completion by its length; `none` and `bad` have no score. */
 function pool({ unit = "sample", code = "c", loaded = code }: Said, asked: string[][]): Operator {
   return {
-    call(_, args) {
-      const { items } = args as { items: { id: string; completion: string }[] };
-      if (items.length === 0) {
-        const output = { results: [], identity: { code, unit } };
-        return Promise.resolve({ outputs: [output], blobs: [], generation: 1 });
+    call(op, args) {
+      if (op === "identify") {
+        return Promise.resolve({ outputs: [{ code, unit }], blobs: [], generation: 1 });
       }
+      const { items } = args as { items: { id: string; completion: string }[] };
       asked.push(items.map(({ completion }) => completion));
       const results = items.map(({ id, completion }) => {
         if (completion === "none") return scoredItem({ id, outcome: "none", code: loaded });

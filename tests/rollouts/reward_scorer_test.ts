@@ -1,8 +1,8 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import type { Trajectory } from "../../data/mod.ts";
-import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
-import { processOf } from "../../rewards/mod.ts";
+import { RewardScorer } from "../../rollouts/mod.ts";
+import { processOf, type ScoringFunction } from "../../rewards/mod.ts";
 import type {
   CallOptions,
   Loss,

@@ -1,7 +1,6 @@
 /** A group to score, and functions that the reward worker runs. */
 import type { Trajectory } from "../../data/mod.ts";
-import { processOf } from "../../rewards/mod.ts";
-import type { ScoringFunction } from "../../rollouts/mod.ts";
+import { processOf, type ScoringFunction } from "../../rewards/mod.ts";
 
 const trajectory = (text: string): Trajectory => ({
   sample: 0,

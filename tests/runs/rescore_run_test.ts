@@ -27,12 +27,11 @@ async function rescored(home: Home, text: string, more: object = {}) {
 /** Scores 1 to completions of more than 3 letters, and counts what it is asked. */
 function pool(asked: string[]): Operator {
   return {
-    call(_, args) {
+    call(op, args) {
       const answered = (output: unknown) =>
         Promise.resolve({ outputs: [output], blobs: [], generation: 1 });
+      if (op === "identify") return answered({ code: "c", unit: "sample" });
       const { items } = args as { items: { id: string; completion: string }[] };
-      const identity = { code: "c", unit: "sample" };
-      if (items.length === 0) return answered({ results: [], identity });
       asked.push(...items.map(({ completion }) => completion));
       return answered({
         results: items.map(({ id, completion }) =>

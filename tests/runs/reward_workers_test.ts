@@ -16,18 +16,20 @@ Deno.test("RewardWorkers starts the reward processes alone, and ends them", asyn
   const artifacts = new ArtifactStore(`${home}/artifacts`);
   const blocks = workerBlocks({ trainer: { python } });
   const workers = new RewardWorkers({ run: "a", dir: `${home}/own`, blocks, artifacts });
-  const called = { function: `${MINE}:digits_in_place`, style: null, settings: null, process: processOf({}) };
+  const imported = {
+    function: `${MINE}:digits_in_place`,
+    style: null,
+    settings: null,
+    process: processOf({}),
+  };
   try {
-    const none = { ...called, timeout_ms: 10_000, shared: { json: "{}" }, items: [] };
-    const { outputs: [{ identity }] } = await workers.call("score", none, options) as unknown as {
-      outputs: [{ identity: { code: string; unit: string } }];
-    };
-    const { code, unit } = identity;
+    const { outputs: [identity] } = await workers.call("identify", imported, options);
+    const { code, unit } = identity as { code: string; unit: string };
     deepStrictEqual([code.length, unit], [64, "sample"]);
     const item = { id: "0", completion: "12354", tokens: 5, token_ids: [1], stop: "stop" };
     const columns = { answer: "12345" };
     const shared = { json: JSON.stringify({ prompt: "p", columns, answer: "12345" }) };
-    const args = { ...called, timeout_ms: 10_000, shared, items: [item] };
+    const args = { ...imported, timeout_ms: 10_000, shared, items: [item] };
     const { outputs: [answer] } = await workers.call("score", args, { ...options, key: "l" });
     const { results: [result] } = answer as { results: { score: number; code: string }[] };
     deepStrictEqual([result!.score, result!.code], [0.6, code]);

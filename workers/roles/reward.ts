@@ -66,28 +66,33 @@ const shared = Arguments.describe(
   "What all items have in common, so a long row is sent once.",
 );
 
+/** What a function is imported by. */
+const imported = z.strictObject({
+  function: z.string().describe("`path.py:function`"),
+  style: z.string().nullable().describe(
+    "A `RewardStyle`: how it is called; null: as its signature says.",
+  ),
+  settings: z.string().nullable().describe(
+    "JSON: `function` makes the function to call, from these; null: it is the function.",
+  ),
+  process: RewardProcess,
+});
+
 const operations = {
   /**
    * Calls a function of the user for the items, all samples of one prompt, in separate processes.
-   * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}. Without items it says what the
-   * function is.
+   * `shared`: {prompt, row_prompt, prompt_ids, columns, answer}.
    */
   score: {
-    args: z.strictObject({
-      function: z.string().describe("`path.py:function`"),
-      style: z.string().nullable().describe(
-        "A `RewardStyle`: how it is called; null: as its signature says.",
-      ),
-      settings: z.string().nullable().describe(
-        "JSON: `function` makes the function to call, from these; null: it is the function.",
-      ),
-      process: RewardProcess,
+    args: imported.extend({
       timeout_ms: z.number().positive().describe("Of one call."),
       shared,
       items: z.array(CompletionItem),
     }),
-    output: output.extend({ identity: Identity.optional().describe("Without items.") }),
+    output,
   },
+  /** Imports a function of the user and says what it is, without calling it. */
+  identify: { args: imported, output: Identity },
   /** Asks a reward model about all items. `shared`: {prompt}. */
   score_by_model: {
     args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(CompletionItem) }),

@@ -93,6 +93,16 @@ def descendants(pid: int, tree: Tree | None = None) -> list[int]:
     return found
 
 
+def cpu_s(pid: int) -> float:
+    """CPU time of this process and of all below it, those that were waited for too."""
+    ticks = [
+        sum(map(int, fields[11:15]))  # Fields 14 to 17: its own, and that of those it waited for.
+        for one in [pid, *descendants(pid)]
+        if (fields := _stat(one))
+    ]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_BELOW_S) -> bool:
     """
     Kills every process below this one, with its process group, until none is left: what was forked

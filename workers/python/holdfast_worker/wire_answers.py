@@ -176,7 +176,9 @@ SamplerProbeAnswer = Probe
 
 class RewardScoreAnswer(TypedDict):
     results: list[ScoredItem]
-    identity: NotRequired[Identity]
+
+
+RewardIdentifyAnswer = Identity
 
 
 class RewardScoreByModelAnswer(TypedDict):

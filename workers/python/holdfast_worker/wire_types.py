@@ -396,6 +396,14 @@ class RewardScore(Whole):
 
 
 @dataclass(frozen=True)
+class RewardIdentify(Whole):
+    function: str
+    style: str | None
+    settings: str | None
+    process: RewardProcess
+
+
+@dataclass(frozen=True)
 class RewardScoreByModel(Whole):
     model: RewardModelSettings
     shared: ArgumentsInline | ArgumentsBeside

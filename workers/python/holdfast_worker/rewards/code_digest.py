@@ -15,7 +15,8 @@ INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
 def code_digest(function: str, *, style: str, settings: str | None) -> str:
-    """Of the function's name, how it is called, the settings that make it, every module that is imported now and is no installed package, and
+    """Of the function's name, how it is called, the settings that make it,
+    every module that is imported now and is no installed package, and
     the versions of Python and of all packages. A module that is imported only by a call is not
     part of it, nor is a file that the function reads.
     """

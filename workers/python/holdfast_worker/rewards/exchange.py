@@ -61,7 +61,7 @@ class NotLoaded(TypedDict):
 
 
 class SampleAnswer(TypedDict):
-    outcome: Literal["ok", "none", "error", "bad_return"]
+    outcome: Literal["ok", "none", "timeout", "error", "bad_return"]
     score: float | None
     metrics: dict[str, float]
     error: str | None

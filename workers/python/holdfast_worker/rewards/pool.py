@@ -111,14 +111,15 @@ class RewardPool:
             tries += 1
             results = self._with_one(lambda process: process.call(items, timeout_ms))
             if not stop.is_set():
-                self._judge({result["outcome"] for result in results}, timeout_ms)
+                self._judge(results, timeout_ms)
         return results
 
-    def _judge(self, outcomes: set[str], timeout_ms: float) -> None:
+    def _judge(self, results: list[Scored], timeout_ms: float) -> None:
         """Stops if each process has timed out once and no call was ever answered: the rest would
         time out too.
         """
-        if outcomes == {"timeout"}:
+        # A grader that says itself that a program took too long has answered.
+        if all(one["outcome"] == "timeout" and "code" not in one for one in results):
             self._timeouts += 1
         else:
             self._answered = True

@@ -62,7 +62,7 @@ INHERITED = {
 }
 INHERITED_PREFIXES = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_")
 
-UNSCORED = ("error", "bad_return", "none")  # What a call answers in place of a score.
+UNSCORED = ("timeout", "error", "bad_return", "none")  # What a call answers in place of a score.
 
 
 class Scored(TypedDict):

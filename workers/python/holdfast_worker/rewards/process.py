@@ -26,7 +26,7 @@ from holdfast_worker.process_table import descendants, end_below, reap
 from holdfast_worker.rewards.code_digest import code_digest
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.rewards.sandbox.started import CannotStart
+from holdfast_worker.rewards.sandbox.started import CannotStart, OutOfTime
 from holdfast_worker.rewards.styles.reading import BadReturn, Raised, printable
 from holdfast_worker.rewards.styles.table import recognise
 from holdfast_worker.rewards.styles.target import Target
@@ -91,6 +91,8 @@ def _sent(answer: Answer) -> SampleAnswer:
     match answer:
         case BadReturn():
             outcome, text = "bad_return", printable(str(answer), ERROR_CHARS_MAX)
+        case Raised(OutOfTime() as error):
+            outcome, text = "timeout", str(error)
         case Raised(error):
             outcome, text = "error", user_traceback(error)
         case _ if answer.value is None:
@@ -145,9 +147,7 @@ class Process:
             target = Target.of(function)
             style, why = recognise(target, self._code.style)
             self._scorer = style.bind(target)
-            code = code_digest(
-                self._code.function, style=style.name, settings=self._code.settings
-            )
+            code = code_digest(self._code.function, style=style.name, settings=self._code.settings)
         except CannotStart as why:
             return {"error": str(why), "is_whole": True}
         except (

@@ -34,7 +34,7 @@ def main() -> int:
         "--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields"
     )
     parser.add_argument("--style", help="how it is called; absent: as its signature says")
-    parser.add_argument("--settings", help="JSON, from which it makes the function; of a model, those that are not as usual")
+    parser.add_argument("--settings", help="JSON, from which it makes the function; a model's")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
     pool: RewardPool | None = None

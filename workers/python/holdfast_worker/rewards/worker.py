@@ -13,8 +13,13 @@ from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire import typed
-from holdfast_worker.wire_answers import RewardScoreAnswer, RewardScoreByModelAnswer
+from holdfast_worker.wire_answers import (
+    RewardIdentifyAnswer,
+    RewardScoreAnswer,
+    RewardScoreByModelAnswer,
+)
 from holdfast_worker.wire_types import (
+    RewardIdentify,
     RewardModelSettings,
     RewardScore,
     RewardScoreByModel,
@@ -34,6 +39,7 @@ class Worker:
         self._models: dict[str, RewardModel] = {}  # By their settings, each read once.
         self.operations = {
             "score": typed(RewardScore, self.score),
+            "identify": typed(RewardIdentify, self.identify),
             "score_by_model": typed(RewardScoreByModel, self.score_by_model),
         }
 
@@ -41,19 +47,17 @@ class Worker:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
-        """Calls the function for each item. Without items, says what its results can be kept by."""
+        """Calls the function for each item."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
-        code = RewardCode.of(args.function, args.process, style=args.style, settings=args.settings)
-        pool = self._pool(code)
-        if not items:
-            loaded = pool.load(telling(io, 1))
-            return {"results": [], "identity": {"code": loaded["code"], "unit": loaded["unit"]}}
-        return {
-            "results": pool.score(
-                items, timeout_ms=args.timeout_ms, between=telling(io, len(items))
-            )
-        }
+        between = telling(io, len(items))
+        results = self._pool(args).score(items, timeout_ms=args.timeout_ms, between=between)
+        return {"results": results}
+
+    def identify(self, args: RewardIdentify, io: OperationIO) -> RewardIdentifyAnswer:
+        """Imports the function, and says what its results can be kept by."""
+        loaded = self._pool(args).load(telling(io, 1))
+        return {"code": loaded["code"], "unit": loaded["unit"]}
 
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
@@ -61,8 +65,9 @@ class Worker:
         items = [cast("ModelSample", {"prompt": shared["prompt"], **item}) for item in args.items]
         return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 
-    def _pool(self, code: RewardCode) -> RewardPool:
+    def _pool(self, args: RewardScore | RewardIdentify) -> RewardPool:
         """Each function has separate processes: one cannot harm another's."""
+        code = RewardCode.of(args.function, args.process, style=args.style, settings=args.settings)
         if code not in self._pools:
             self._pools[code] = RewardPool(code, self._processes)
         return self._pools[code]

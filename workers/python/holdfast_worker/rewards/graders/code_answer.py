@@ -10,7 +10,7 @@ from typing import Any, TypedDict, get_args
 
 from holdfast_worker.rewards.graders.code_cases import cases_of
 from holdfast_worker.rewards.graders.code_program import program_of
-from holdfast_worker.rewards.graders.code_runs import outcomes_of, run_of
+from holdfast_worker.rewards.graders.code_runs import Times, outcomes_of, run_of
 from holdfast_worker.rewards.sandbox.interpreter import Sandbox
 from holdfast_worker.rewards.sandbox.process_sandbox import ProcessSandbox
 from holdfast_worker.rewards.sandbox.pyodide_sandbox import PyodideSandbox, Runtime
@@ -34,6 +34,7 @@ class CodeSettings(TypedDict):
     file_mib: int
     output_kib: int
     processes_max: int
+    slowed: float
     runtime: dict[str, str]
 
 
@@ -43,10 +44,15 @@ Grade = Callable[[str, Mapping[str, Any]], dict[str, float]]
 def grader(settings: CodeSettings) -> Grade:
     """Raises CannotStart, with one sentence, if this machine has no such sandbox."""
     sandbox = _sandbox(settings)
+    times = Times(
+        case_s=settings["case_timeout_ms"] / 1000,
+        total_s=settings["timeout_ms"] / 1000,
+        slowed=settings["slowed"],
+    )
 
     def grade(completion: str, row: Mapping[str, Any]) -> dict[str, float]:
         """`score`, and the share of the cases that ended in each way. Raises ValueError if the row
-        has no cases.
+        has no cases, OutOfTime if it is not known how they end.
         """
         cases = cases_of(row, settings["tests"])
         program = program_of(completion)
@@ -54,8 +60,7 @@ def grader(settings: CodeSettings) -> Grade:
             return _score([], is_all=False)
         outcomes = outcomes_of(
             run_of(sandbox, program, cases),
-            case_s=settings["case_timeout_ms"] / 1000,
-            total_s=settings["timeout_ms"] / 1000,
+            times,
             all_or_nothing=settings["credit"] == "all",
         )
         return _score(outcomes, is_all=settings["credit"] == "all")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast_worker.rewards.graders.code_cases import Calls, Cases, Scripts, Tests
 from holdfast_worker.rewards.graders.code_compare import same_output, same_value
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 from holdfast_worker.rewards.sandbox.interpreter import Interpreter, Sandbox
 from holdfast_worker.rewards.sandbox.started import Ended, Outcome
 from holdfast_worker.rewards.sandbox.values import BadMessage, decode, encode, is_dict, is_list
 
 Clock = Callable[[], float]
+
+GRACE_S = 2.0  # A process starts in a case's time.
 
 # Programs for LeetCode expect these names.
 PRELUDE = """\
@@ -36,6 +41,9 @@ class Run(Protocol):
     @property
     def count(self) -> int: ...
 
+    @property
+    def cpu(self) -> CpuTime: ...
+
     def ready(self) -> None: ...
 
     def case(self, number: int, deadline: float) -> Outcome: ...
@@ -53,23 +61,40 @@ def run_of(sandbox: Sandbox, program: str, cases: Cases) -> Run:
             return _TestRun(sandbox, program, cases)
 
 
+@dataclass(frozen=True)
+class Times:
+    """CPU time of one case, and of all together: a case that needs more is not right. By the clock,
+    each may take `slowed` times as long, because of what else the machine does, and GRACE_S.
+    """
+
+    case_s: float
+    total_s: float
+    slowed: float
+
+
 def outcomes_of(
-    run: Run, *, case_s: float, total_s: float, all_or_nothing: bool, clock: Clock = time.monotonic
+    run: Run, times: Times, *, all_or_nothing: bool, clock: Clock = time.monotonic
 ) -> list[Outcome]:
-    """How each case went. `total_s` is for all; what it does not reach is a timeout. With
-    `all_or_nothing`, those after the first that is not right are as that one.
+    """How each case went. With `all_or_nothing`, those after the first that is not right are as that
+    one. Raises OutOfTime.
     """
     outcomes: list[Outcome] = []
-    left_s = total_s
+    left_s = times.total_s
+    by_clock_s = times.slowed * times.total_s + GRACE_S
     try:
         for number in range(run.count):
             if left_s <= 0:
                 outcomes.append("timeout")
                 continue
+            run.cpu.allow(math.inf)
             run.ready()
-            started = clock()
-            outcome = _outcome(run, number, started + min(case_s, left_s))
-            left_s -= clock() - started
+            started, before = clock(), run.cpu.used_s()
+            may_s = min(times.case_s, left_s)
+            run.cpu.allow(may_s)
+            deadline = started + min(times.slowed * may_s + GRACE_S, by_clock_s)
+            outcome = _outcome(run, number, deadline)
+            left_s -= run.cpu.used_s() - before
+            by_clock_s -= clock() - started
             outcomes.append(outcome)
             if all_or_nothing and outcome != "right":
                 return [*outcomes, *(outcome for _ in range(run.count - len(outcomes)))]
@@ -89,7 +114,8 @@ class _ScriptRun:
     def __init__(self, sandbox: Sandbox, program: str, cases: Scripts) -> None:
         self._cases = cases.cases
         self.count = len(cases.cases)
-        self._scripts = sandbox.scripts(program)
+        self.cpu = CpuTime()
+        self._scripts = sandbox.scripts(program, self.cpu)
 
     def ready(self) -> None:
         self._scripts.ready()
@@ -106,7 +132,8 @@ class _ScriptRun:
 class _Program:
     """The program in an interpreter, for one that calls its functions."""
 
-    def __init__(self, sandbox: Sandbox, source: str) -> None:
+    def __init__(self, sandbox: Sandbox, source: str, cpu: CpuTime) -> None:
+        self._cpu = cpu
         self._sandbox = sandbox
         self._source = source
         self._interpreter: Interpreter | None = None
@@ -115,7 +142,7 @@ class _Program:
 
     def ready(self) -> None:
         if self._interpreter is None:
-            self._interpreter = self._sandbox.interpreter("program")
+            self._interpreter = self._sandbox.interpreter("program", self._cpu)
             self._names = None
 
     def names(self, deadline: float) -> dict[str, Any]:
@@ -166,7 +193,8 @@ class _CallRun:
     def __init__(self, sandbox: Sandbox, program: str, cases: Calls) -> None:
         self._cases = cases
         self.count = len(cases.cases)
-        self._program = _Program(sandbox, f"{PRELUDE}{program}")
+        self.cpu = CpuTime()
+        self._program = _Program(sandbox, f"{PRELUDE}{program}", self.cpu)
 
     def ready(self) -> None:
         self._program.ready()
@@ -208,7 +236,8 @@ class _TestRun:
     def __init__(self, sandbox: Sandbox, program: str, cases: Tests) -> None:
         self._sandbox = sandbox
         self._cases = cases
-        self._program = _Program(sandbox, program)
+        self.cpu = CpuTime()
+        self._program = _Program(sandbox, program, self.cpu)
         self._tests: Interpreter | None = None
         self._knows = False
         self.count = 1
@@ -218,7 +247,7 @@ class _TestRun:
         self._program.ready()
         if self._tests is not None:
             return
-        self._tests = self._sandbox.interpreter("tests")
+        self._tests = self._sandbox.interpreter("tests", self.cpu)
         self._knows = False
         setup, texts, entry = self._cases.setup, self._cases.texts, self._cases.entry
         message: Any = {"op": "load", "setup": setup, "tests": texts, "entry": entry}

@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 from holdfast_worker.rewards.sandbox.started import Ended, Started
 
 HEADER = struct.Struct(">I")
@@ -35,6 +36,11 @@ class Interpreter:
         self._started = started
         for text in texts:
             started.send(frame(text), deadline)
+
+    def wait_until_up(self, deadline: float) -> None:
+        """Until it answers messages."""
+        if "up" not in self.receive(deadline):
+            raise Ended("crash", "it wrote what is no message")
 
     def send(self, message: Any, deadline: float) -> None:
         self._started.send(frame(json.dumps(message)), deadline)
@@ -71,10 +77,14 @@ class Scripts(Protocol):
 
 
 class Sandbox(Protocol):
-    """Starts processes in which programs run. Starting one is not in a program's time."""
+    """Starts processes in which programs run. Starting one is not in a program's time. What they
+    use counts in `cpu`.
+    """
 
-    def scripts(self, program: str) -> Scripts: ...
+    def scripts(self, program: str, cpu: CpuTime | None = None) -> Scripts: ...
 
-    def interpreter(self, side: Literal["program", "tests"]) -> Interpreter: ...
+    def interpreter(
+        self, side: Literal["program", "tests"], cpu: CpuTime | None = None
+    ) -> Interpreter: ...
 
     def close(self) -> None: ...

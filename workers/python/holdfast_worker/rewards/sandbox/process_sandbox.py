@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast_worker.removal import remove_tree
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 from holdfast_worker.rewards.sandbox.interpreter import PACKAGE, Interpreter, Scripts, modules
-from holdfast_worker.rewards.sandbox.started import CannotStart, Ended, Started, end_strangers
+from holdfast_worker.rewards.sandbox.started import (
+    CannotStart,
+    Ended,
+    OutOfTime,
+    Started,
+    end_strangers,
+)
 from holdfast_worker.rewards.sandbox.walls import (
     PROGRAM,
     Bounds,
@@ -63,16 +70,21 @@ class ProcessSandbox:
         self._output_bytes_max = output_bytes_max
         self._check()
 
-    def scripts(self, program: str) -> Scripts:
-        return _Scripts(self, program, self._output_bytes_max)
+    def scripts(self, program: str, cpu: CpuTime | None = None) -> Scripts:
+        return _Scripts(self, program, self._output_bytes_max, cpu)
 
-    def interpreter(self, side: Literal["program", "tests"]) -> Interpreter:
-        started = _InDirectory(self, [*PYTHON, "-c", INTERPRETER], program=None)
+    def interpreter(
+        self, side: Literal["program", "tests"], cpu: CpuTime | None = None
+    ) -> Interpreter:
+        started = _InDirectory(self, [*PYTHON, "-c", INTERPRETER], program=None, cpu=cpu)
+        deadline = time.monotonic() + START_S
         try:
-            return Interpreter(started, [modules(), side], time.monotonic() + START_S)
-        except Ended as ended:
+            interpreter = Interpreter(started, [modules(), side], deadline)
+            interpreter.wait_until_up(deadline)
+            return interpreter
+        except (Ended, OutOfTime) as why:
             started.end()
-            raise CannotStart(ended.detail) from None
+            raise CannotStart(str(why)) from None
 
     def close(self) -> None:
         pass
@@ -94,8 +106,8 @@ class ProcessSandbox:
         scripts = self.scripts("print(1 + 1)")
         try:
             printed = scripts.run("", time.monotonic() + START_S)
-        except Ended as ended:
-            raise CannotStart(ended.detail) from None
+        except (Ended, OutOfTime) as why:
+            raise CannotStart(str(why)) from None
         finally:
             scripts.close()
         if printed.strip() != "2":
@@ -103,7 +115,10 @@ class ProcessSandbox:
 
 
 class _Scripts:
-    def __init__(self, sandbox: ProcessSandbox, program: str, output_bytes_max: int) -> None:
+    def __init__(
+        self, sandbox: ProcessSandbox, program: str, output_bytes_max: int, cpu: CpuTime | None
+    ) -> None:
+        self._cpu = cpu
         self._sandbox = sandbox
         self._program = program
         self._output_bytes_max = output_bytes_max
@@ -116,7 +131,11 @@ class _Scripts:
             file.write(stdin.encode(errors="replace"))
             file.seek(0)
             started = _InDirectory(
-                self._sandbox, [*PYTHON], program=self._program, stdin=file.fileno()
+                self._sandbox,
+                [*PYTHON],
+                program=self._program,
+                stdin=file.fileno(),
+                cpu=self._cpu,
             )
             try:
                 return started.output(deadline, self._output_bytes_max).decode(errors="replace")
@@ -137,6 +156,7 @@ class _InDirectory(Started):
         *,
         program: str | None,
         stdin: int | None = None,
+        cpu: CpuTime | None = None,
     ) -> None:
         self._top: Path | None = None
         work: str | None = None
@@ -154,6 +174,7 @@ class _InDirectory(Started):
             env=clean_environment({}),
             prepare=partial(sandbox.prepare, program, work),
             stdin=stdin,
+            cpu=cpu,
         )
 
     def end(self) -> None:

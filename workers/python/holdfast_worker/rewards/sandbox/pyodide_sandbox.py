@@ -15,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 from holdfast_worker.rewards.sandbox.interpreter import Interpreter, Scripts, Side, frame, modules
-from holdfast_worker.rewards.sandbox.started import CannotStart, Ended, Outcome, Started
+from holdfast_worker.rewards.sandbox.started import (
+    CannotStart,
+    Ended,
+    Outcome,
+    OutOfTime,
+    Started,
+)
 from holdfast_worker.rewards.sandbox.walls import Bounds, limit
 
 START_S = 120.0
@@ -56,28 +63,30 @@ class PyodideSandbox:
         )
         self._snapshot = snapshot_of(runtime)
 
-    def scripts(self, program: str) -> Scripts:
-        return _Scripts(self, program, self._output_bytes_max)
+    def scripts(self, program: str, cpu: CpuTime | None = None) -> Scripts:
+        return _Scripts(self, program, self._output_bytes_max, cpu)
 
-    def interpreter(self, side: Literal["program", "tests"]) -> Interpreter:
-        return self.started(side)
+    def interpreter(
+        self, side: Literal["program", "tests"], cpu: CpuTime | None = None
+    ) -> Interpreter:
+        return self.started(side, cpu)
 
-    def started(self, side: Side) -> Interpreter:
+    def started(self, side: Side, cpu: CpuTime | None) -> Interpreter:
         command = _command(
             self._runtime,
             ["run", self._runtime.pyodide, self._snapshot],
             reads=[self._runtime.pyodide, self._snapshot],
             memory_mib=self._memory_mib,
         )
-        started = Started(command, env=_environment(), prepare=self._prepare)
+        started = Started(command, env=_environment(), prepare=self._prepare, cpu=cpu)
         deadline = time.monotonic() + START_S
         try:
-            return Interpreter(started, [side], deadline)
-        except Ended as ended:
+            interpreter = Interpreter(started, [side], deadline)
+            interpreter.wait_until_up(deadline)
+            return interpreter
+        except (Ended, OutOfTime) as why:
             started.end()
-            raise CannotStart(
-                f"{self._runtime.deno} does not run Pyodide: {ended.detail}"
-            ) from None
+            raise CannotStart(f"{self._runtime.deno} does not run Pyodide: {why}") from None
 
     def close(self) -> None:
         pass
@@ -92,7 +101,10 @@ class _Scripts:
     cut off, the next has a new one.
     """
 
-    def __init__(self, sandbox: PyodideSandbox, program: str, output_bytes_max: int) -> None:
+    def __init__(
+        self, sandbox: PyodideSandbox, program: str, output_bytes_max: int, cpu: CpuTime | None
+    ) -> None:
+        self._cpu = cpu
         self._sandbox = sandbox
         self._program = program
         self._output_bytes_max = output_bytes_max
@@ -100,7 +112,7 @@ class _Scripts:
 
     def ready(self) -> None:
         if self._interpreter is None:
-            self._interpreter = self._sandbox.started("script")
+            self._interpreter = self._sandbox.started("script", self._cpu)
 
     def run(self, stdin: str, deadline: float) -> str:
         self.ready()

@@ -13,8 +13,10 @@ Send = Callable[[str], None]
 def serve(side: str, receive: Receive, send: Send, script: Any = None) -> None:
     """Answers messages until the channel closes, as the program's side, the tests' or, with
     `script`, as one that runs whole programs. While one side waits for the other's answer, it may
-    be asked itself.
+    be asked itself. The first thing that it says is that it is there: starting is in no program's
+    time.
     """
+    send(json.dumps({"up": side}))
 
     def ask(message: Any) -> Any:
         send(json.dumps({"ask": message}))

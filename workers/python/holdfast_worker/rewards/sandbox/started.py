@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -10,8 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NoReturn
 
-from holdfast_worker.process_table import descendants, end_below, kill_group, reap
+from holdfast_worker.process_table import cpu_s, descendants, end_below, kill_group, reap
 from holdfast_worker.rewards.confinement import SIGNAL_EXIT
+from holdfast_worker.rewards.sandbox.cpu_time import CpuTime
 
 CHUNK_BYTES = 1 << 16
 ERROR_BYTES_MAX = 4096
@@ -33,9 +35,16 @@ class Ended(Exception):
         self.detail = detail
 
 
+class OutOfTime(TimeoutError):
+    """The time by the clock was over although the program had not used its CPU time: it waits, or
+    the machine has other work. Whether it is right is not known.
+    """
+
+
 class Started:
     """`prepare` runs in the child and returns in the process that becomes `argv`. Its standard
-    input, output and errors are pipes that end here, but for a given `stdin`.
+    input, output and errors are pipes that end here, but for a given `stdin`. What it uses counts
+    in `cpu`. Each deadline is one by the clock: beyond it, OutOfTime is raised.
     """
 
     def __init__(
@@ -45,7 +54,9 @@ class Started:
         env: Mapping[str, str],
         prepare: Callable[[], None],
         stdin: int | None = None,
+        cpu: CpuTime | None = None,
     ) -> None:
+        self._cpu = cpu or CpuTime()
         reading, self.stdin = (stdin, -1) if stdin is not None else os.pipe()
         self.stdout, writing = os.pipe()
         self._stderr, errors = os.pipe()
@@ -57,6 +68,7 @@ class Started:
         for descriptor in (writing, errors, tell, *(() if stdin is not None else (reading,))):
             os.close(descriptor)
         self._pidfd = os.pidfd_open(self.pid)
+        self._cpu.begins(self.pid)
         self._code: int | None = None
         with os.fdopen(told, "rb") as pipe:
             why = pipe.read().decode(errors="replace")
@@ -141,18 +153,20 @@ class Started:
         if self._pidfd < 0:
             return
         if self._code is None:
+            used_s = cpu_s(self.pid)  # With what is below it, which nobody waits for.
             end_below(self.pid)
             kill_group(self.pid)
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            self._reaped()
+            self._reaped(used_s)
         for descriptor in (self.stdin, self.stdout, self._stderr, self._pidfd):
             if descriptor >= 0:
                 os.close(descriptor)
         self._pidfd = -1
 
-    def _reaped(self) -> None:
-        _, status = os.waitpid(self.pid, 0)
+    def _reaped(self, used_s: float = 0.0) -> None:
+        _, status, usage = os.wait4(self.pid, 0)
         self._code = os.waitstatus_to_exitcode(status)
+        self._cpu.ends(self.pid, max(used_s, usage.ru_utime + usage.ru_stime))
 
     def _drain(self, data: bytearray, bytes_max: int) -> bool:
         """Reads what is there. False: nothing more will come."""
@@ -181,10 +195,15 @@ class Started:
             poll.register(descriptor, event)
         poll.register(self._stderr, select.POLLIN)
         while True:
+            if self._cpu.is_used_up():
+                raise Ended("timeout", "it used its CPU time")
             left_s = deadline - time.monotonic()
-            found = {one for one, _ in poll.poll(left_s * 1000)} if left_s > 0 else set[int]()
+            if left_s <= 0:
+                raise OutOfTime("the program took too long by the clock, but used little CPU time")
+            pause_s = min(left_s, self._cpu.pause_s())
+            found = {one for one, _ in poll.poll(math.ceil(pause_s * 1000))}
             if not found:
-                raise Ended("timeout", "it took too long")
+                continue
             if found != {self._stderr}:
                 return found - {self._stderr}
             before = self._errors
