@@ -2,7 +2,7 @@
  * Models of the hub that a configuration names: they get their commits before a run is recorded, so
  * the record says which bytes they were, and a resumed run never meets newer ones.
  */
-import { type Config, namedFiles, setAt, valueAt } from "../configs/mod.ts";
+import { namedFiles, setAt, valueAt } from "../configs/mod.ts";
 import { hubName, hubNameText } from "../data/mod.ts";
 import {
   canonicalJson,
@@ -13,8 +13,6 @@ import {
   type Store,
 } from "../engine/mod.ts";
 import {
-  ensureEnvironment,
-  environmentOf,
   FetchedModel,
   fetchModels,
   type OnEnvironmentProgress,
@@ -23,6 +21,7 @@ import {
 } from "../workers/mod.ts";
 import { z } from "zod";
 import { ancestors } from "./lineage.ts";
+import { fetchingPython, trainerPython } from "./trainer_python.ts";
 
 /** Who hears of it. */
 type HubOptions = {
@@ -35,9 +34,6 @@ type NamedModel = Pick<ReturnType<typeof namedFiles>[number], "path" | "text"> &
   hub: string | null;
   trusted: boolean;
 };
-
-/** What a worker's block says about its environment. */
-type Interpreter = Pick<Extract<Config, { trainer: unknown }>, "trainer">;
 
 function namedModels(config: unknown): NamedModel[] {
   // Without a trainer a custom graph opens no model: what it calls one is its own.
@@ -71,12 +67,6 @@ function hubModels(config: unknown): WantedModel[] {
   }));
 }
 
-async function pythonOf(config: unknown, { onSetup }: HubOptions): Promise<string> {
-  const { trainer } = config as Interpreter;
-  const own = trainer.python;
-  return await ensureEnvironment(environmentOf(trainer), { own, onProgress: onSetup });
-}
-
 /**
  * The configuration with the commit of each model of the hub, and these models. With `download`
  * they are then in the cache of this host.
@@ -88,8 +78,9 @@ export async function pinnedModels<C>(
 ): Promise<{ config: C; models: FetchedModel[] }> {
   const wanted = hubModels(config);
   if (wanted.length === 0) return { config, models: [] };
-  const { say } = options;
-  const models = await fetchModels(await pythonOf(config, options), wanted, { download, say });
+  const { say, onSetup } = options;
+  const python = await fetchingPython(config as Record<string, unknown>, onSetup);
+  const models = await fetchModels(python, wanted, { download, say });
   const pinned = namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
     const place = wanted.findIndex(({ name }) => name === hub);
     return place < 0 ? so_far : setAt(so_far, { path, to: models[place]!.name });
@@ -151,7 +142,7 @@ export async function presentModels(
     notes.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]),
   );
   const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
-  const python = await pythonOf(config, options);
+  const python = await fetchingPython({ ...config }, options.onSetup);
   const models = await fetchModels(python, asked, { download: true, say: options.say });
   const rows = models.filter(({ name }) => !known.has(name)).map((model): NewRow => ({
     kind: "note/model",
@@ -178,10 +169,13 @@ export async function checkModelCode(
     trusted,
   })).filter(({ directory }) => bringsCode(directory));
   if (asked.length === 0) return;
-  const { code, stdout, stderr } = await runPython(await pythonOf(config, options), {
-    module: "holdfast_worker.model_code",
-    input: JSON.stringify(asked),
-  });
+  const { code, stdout, stderr } = await runPython(
+    await trainerPython({ ...config }, options.onSetup),
+    {
+      module: "holdfast_worker.model_code",
+      input: JSON.stringify(asked),
+    },
+  );
   if (code !== 0) {
     throw new InvalidInputError(`Cannot check the code of models:\n${stderr.trimEnd()}`, { code });
   }

@@ -3,6 +3,7 @@ import {
   ensureEnvironment,
   environmentKind,
   environmentOf,
+  madeEnvironment,
   type OnEnvironmentProgress,
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
@@ -30,4 +31,19 @@ export async function trainerPythonOf(
   onProgress?: OnEnvironmentProgress,
 ): Promise<string> {
   return await trainerPython(await currentConfig(home.store, head), onProgress);
+}
+
+/**
+ * An interpreter that can fetch a configuration's models: the trainer's if it is there. Else a small
+ * one: neither a fetch nor a wrong name costs PyTorch.
+ * @throws {InvalidInputError | InfrastructureError} If it cannot be used or created.
+ */
+export async function fetchingPython(
+  config: Record<string, unknown>,
+  onProgress?: OnEnvironmentProgress,
+): Promise<string> {
+  const trainer = workerBlocks(config)?.trainer;
+  if (trainer?.python) return await trainerPython(config, onProgress);
+  const made = trainer ? await madeEnvironment(environmentOf(trainer)) : null;
+  return made ?? await ensureEnvironment("hub", { onProgress });
 }

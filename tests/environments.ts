@@ -16,6 +16,7 @@ const WORKERS: Record<string, EnvironmentKind> = {
   HOLDFAST_TEST_DEEPSPEED_PYTHON: environmentKind("deepspeed"),
   HOLDFAST_TEST_VLLM_PYTHON: "vllm_cpu",
   HOLDFAST_TEST_TRACKERS_PYTHON: "trackers",
+  HOLDFAST_TEST_HUB_PYTHON: "hub",
 };
 
 const TRL = new URL("./requirements/trl.txt", import.meta.url);

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { freeBytes, InfrastructureError } from "../engine/mod.ts";
 import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "./gpus.ts";
-import { madeOnce, type Place, placeOf } from "./made_once.ts";
+import { madeAlready, madeOnce, type Place, placeOf } from "./made_once.ts";
 import { Making, type MakingOptions, ROOM_FIX } from "./making.ts";
 import {
   type BasePython,
@@ -15,9 +15,9 @@ import { type Locked, Uv } from "./uv.ts";
 
 /**
  * One environment per engine and per build of PyTorch, so that DeepSpeed and vLLM never have to
- * agree on versions; and one for trackers, without PyTorch.
+ * agree on versions. Without PyTorch: one for trackers, and one that fetches models of the hub.
  */
-export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}` | "trackers";
+export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}` | "trackers" | "hub";
 /** @internal */
 type Build = "cpu" | "cuda";
 
@@ -61,8 +61,10 @@ const RECIPES: Record<EnvironmentKind, Recipe> = {
   deepspeed_cuda: recipe("deepspeed", "cuda"),
   vllm_cpu: vllm("cpu"),
   vllm_cuda: vllm("cuda"),
-  // A user's own interpreter needs only the client of the tracker that it is for.
+  // A user's own interpreter is checked for a tracker's client by its process, and fetches models if
+  // workers can run in it.
   trackers: { modules: [], build: null, requirements: ["trackers"] },
+  hub: { modules: [], build: null, requirements: ["hub"] },
 };
 
 type Cost = { download_mib: number; disk_mib: number };
@@ -81,6 +83,7 @@ const COSTS: Record<string, Cost> = {
   vllm_cuda: { download_mib: 1166, disk_mib: 2379 },
   trl: { download_mib: 123, disk_mib: 458 },
   trackers: { download_mib: 86, disk_mib: 291 },
+  hub: { download_mib: 7, disk_mib: 24 },
 };
 
 /** Where environments are, and what creates them. */
@@ -127,6 +130,18 @@ export async function ensureEnvironment(
   }
   const requirements = filesOf(recipe.requirements, options);
   return await ensureMade(kind, { ...options, ...recipe, requirements });
+}
+
+/** The interpreter of a managed environment if it is complete already. */
+export async function madeEnvironment(
+  kind: EnvironmentKind,
+  options: Pick<EnvironmentOptions, "dir" | "base"> = {},
+): Promise<string | null> {
+  const { dir = environmentsDir(), base } = options;
+  const { build, requirements } = RECIPES[kind];
+  const python = await basePython(base);
+  const wanted = { dir, build, requirements: filesOf(requirements) };
+  return await madeAlready(await placeFor(kind, wanted, python.build));
 }
 
 /**
@@ -258,9 +273,10 @@ function checkRoom(
 ): void {
   const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
   const left = (free(dir) ?? Infinity) / 2 ** 20;
-  const gib = (mib: number) => `${(mib / 1024).toFixed(1)} GiB`;
-  const needs = `it takes about ${gib(disk_mib)} in ${dir}, which has ${gib(left)} free`;
-  if (left >= disk_mib) return making.say(`${needs}; up to ${gib(download_mib)} are downloaded`);
+  const size = (mib: number) =>
+    mib < 100 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
+  const needs = `it takes about ${size(disk_mib)} in ${dir}, which has ${size(left)} free`;
+  if (left >= disk_mib) return making.say(`${needs}; up to ${size(download_mib)} are downloaded`);
   throw new InfrastructureError(
     `Cannot create the Python environment '${making.name}' because the disk has no room: ` +
       `${needs}. ` +

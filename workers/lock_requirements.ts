@@ -36,6 +36,7 @@ export const LOCKS: { path: string; args: string[] }[] = [
   { path: "tests/requirements/trl", args: LIKE_TORCH },
   { path: "tests/requirements/lint", args: [] },
   { path: `${WORKERS}/trackers`, args: [] },
+  { path: `${WORKERS}/hub`, args: LIKE_TORCH },
   { path: `${WORKERS}/vllm_cpu`, args: UNLOCKED },
   { path: `${WORKERS}/vllm_cuda`, args: [] },
   {

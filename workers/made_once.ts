@@ -86,6 +86,11 @@ export async function madeOnce(
   }
 }
 
+/** The interpreter of a place that is complete already. */
+export async function madeAlready({ path }: Place): Promise<string | null> {
+  return await isUsable(path) ? join(path, "bin", "python") : null;
+}
+
 /** Removes a place, or one in the making, for the holder of its lock. False: it was not there. */
 export async function removePlace(dir: string, path: string, dry_run = false): Promise<boolean> {
   return await removeTree(path, { home: join(dir, ".."), named: REMOVABLE, owner: null, dry_run });

@@ -7,6 +7,7 @@ export {
   type EnvironmentKind,
   environmentKind,
   type EnvironmentOptions,
+  madeEnvironment,
 } from "./environments.ts";
 export {
   collectEnvironments,

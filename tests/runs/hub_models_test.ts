@@ -8,6 +8,8 @@ import {
   withDirectories,
 } from "../../runs/hub_models.ts";
 import { FakeModelHub } from "../../testing/mod.ts";
+import { fetchModels } from "../../workers/mod.ts";
+import { ensureTestEnvironments } from "../environments.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
 const CONFIG = JSON.stringify({ model_type: "qwen2", architectures: ["Qwen2ForCausalLM"] });
@@ -69,6 +71,15 @@ Deno.test("pinnedModels() gives a revision one commit, and fetches code that is 
     strictEqual(withDirectories(pinned.config, pinned.models).reference.path, directory);
     const again = await pinnedModels(pinned.config, { download: false });
     deepStrictEqual(again.config, pinned.config);
+  }));
+
+Deno.test("models are fetched without PyTorch", () =>
+  withHub(async (hub) => {
+    const { HOLDFAST_TEST_HUB_PYTHON: small } = await ensureTestEnvironments();
+    hub.put("owner/tiny", FILES);
+    const wanted = [{ name: "owner/tiny", code: false, recorded: null }];
+    const [model] = await fetchModels(small!, wanted, { download: true });
+    strictEqual(await Deno.readTextFile(`${model!.directory}/model.safetensors`), "weights");
   }));
 
 Deno.test("pinnedModels() leaves directories as they are, without a process", async () => {

@@ -6,6 +6,10 @@ import { processOwner, type RunHead } from "../../engine/mod.ts";
 import { type Home, mergeAdapter, rescoreRun, tryReward, verifyRun } from "../../runs/mod.ts";
 import { settingsRows } from "../../runs/settings.ts";
 import { tryAlgorithm } from "../../runs/try_algorithm.ts";
+import { fetchingPython } from "../../runs/trainer_python.ts";
+import { environmentsDir } from "../../workers/mod.ts";
+import { usedPlaces } from "../../workers/environments.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** An interpreter that cannot be used tells that it was asked for. */
@@ -83,3 +87,39 @@ Deno.test("reward test uses the interpreter of the configuration that has the ro
   await rejects(tryReward(FUNCTION, options), new RegExp(`interpreter '${RECORDED}'`));
   strictEqual((await tryReward("exact_match", options)).rows, 1);
 });
+
+/** A machine without an environment. `onProgress` fails with what is said: nothing is created. */
+async function withoutEnvironments(
+  work: (place: { dir: string; onProgress: (told: { text: string }) => void }) => Promise<void>,
+): Promise<void> {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-environments-" });
+  const before = Deno.env.get("HOLDFAST_ENV_DIR");
+  Deno.env.set("HOLDFAST_ENV_DIR", dir);
+  const onProgress = ({ text }: { text: string }) => {
+    throw new Error(text);
+  };
+  try {
+    await work({ dir, onProgress });
+  } finally {
+    if (before === undefined) Deno.env.delete("HOLDFAST_ENV_DIR");
+    else Deno.env.set("HOLDFAST_ENV_DIR", before);
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+Deno.test("models are fetched without PyTorch, unless the trainer's environment is there", () =>
+  withoutEnvironments(async ({ dir, onProgress }) => {
+    for (const engine of ["torch", "deepspeed"]) {
+      const config = { trainer: { engine, device: "cpu" } };
+      await rejects(fetchingPython(config, onProgress), /^Error: Python environment 'hub': .* MiB/);
+      await rejects(
+        fetchingPython({ trainer: { ...config.trainer, python: RECORDED } }, onProgress),
+        new RegExp(`interpreter '${RECORDED}' because it does not run`),
+      );
+      const places = await usedPlaces(environmentsDir(), (await basePython()).build);
+      const made = places.find((path) => path.startsWith(`${dir}/${engine}_cpu-`))!;
+      await Deno.mkdir(`${made}/bin`, { recursive: true });
+      await Deno.writeTextFile(`${made}/bin/python`, "");
+      strictEqual(await fetchingPython(config, onProgress), `${made}/bin/python`);
+    }
+  }));

@@ -19,6 +19,7 @@ const MADE = [
   { python: env.HOLDFAST_TEST_DEEPSPEED_PYTHON!, requirements: "deepspeed" },
   { python: env.HOLDFAST_TEST_VLLM_PYTHON!, requirements: "vllm_cpu" },
   { python: env.HOLDFAST_TEST_TRACKERS_PYTHON!, requirements: "trackers" },
+  { python: env.HOLDFAST_TEST_HUB_PYTHON!, requirements: "hub" },
 ];
 
 async function output(command: string, args: string[]): Promise<string> {
@@ -43,7 +44,7 @@ for (const { python, requirements } of MADE) {
       );
     }
     const build = torch?.endsWith("+cpu") ? "pytorch_cpu" : "pytorch_cuda";
-    if (requirements === "trackers") strictEqual(torch, undefined);
+    if (["trackers", "hub"].includes(requirements)) strictEqual(torch, undefined);
     else {
       const [pin] = /^torch==\S+/m.exec(await Deno.readTextFile(`${REQUIREMENTS}${build}.txt`))!;
       strictEqual(`torch==${torch}`, pin);
