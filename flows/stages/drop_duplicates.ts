@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HASH_BYTES, HashSet, PreparedSource } from "../../data/mod.ts";
+import { HASH_BYTES, HashSet, PreparedSource, writtenTypes } from "../../data/mod.ts";
 import { type ArtifactStore, BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import {
   ColumnTypesRecord,
@@ -42,7 +42,7 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
       refuseAbsent(keep, files.filter(({ item, parts }) => item.input === i && parts.length > 0));
     }
     const { artifacts } = ctx;
-    const types = files.map((file) => file.types).reduce(joined, {});
+    const types = writtenTypes(files.map((file) => file.types).reduce(joined, {}));
     const [seen, ids] = [new HashSet(), new HashSet()];
     const parts: ThinnedPart[] = [];
     for (const { item: { name }, parts: own } of files) {
