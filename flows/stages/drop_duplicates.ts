@@ -43,7 +43,9 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
     }
     const { artifacts } = ctx;
     const types = writtenTypes(files.map((file) => file.types).reduce(joined, {}));
-    const [seen, ids] = [new HashSet(), new HashSet()];
+    const rows = files.flatMap((file) => file.parts).reduce((sum, { count }) => sum + count, 0);
+    const seen = new HashSet(deduplicate === "none" ? 0 : rows);
+    const ids = new HashSet(rows);
     const parts: ThinnedPart[] = [];
     for (const { item: { name }, parts: own } of files) {
       for (const { hashes: ref, ...part } of own) {
