@@ -2,19 +2,29 @@ import { createHash } from "node:crypto";
 
 /** Bytes of a hash: two values of 128 bits are never equal by chance. */
 export const HASH_BYTES = 16;
-const SLOTS_FIRST = 1 << 10;
-const FULL = 0.6;
+/** The part of the slots that is used when all hashes are there. */
+const FULL = 0.8;
+const NUMBERS = 4;
 
 /** The hash of a text, as sets of hashes hold it. */
 export function hashOf(text: string): Uint8Array {
   return createHash("sha256").update(text).digest().subarray(0, HASH_BYTES);
 }
 
-/** A set of hashes: 27 to 54 bytes for each, whatever was hashed. */
+/**
+ * A set of at most so many hashes: 20 bytes for each, whatever was hashed. It never grows, because
+ * the old slots would need room beside the new ones.
+ */
 export class HashSet {
-  /** Two numbers for each slot; both 0: it is empty. */
-  #slots = new BigUint64Array(2 * SLOTS_FIRST);
+  /** Four numbers for each slot; the first is 0: it is empty. */
+  readonly #slots: Uint32Array;
+  readonly #size_max: number;
   #size = 0;
+
+  constructor(size_max: number) {
+    this.#size_max = size_max;
+    this.#slots = new Uint32Array(NUMBERS * (Math.ceil(size_max / FULL) + 1));
+  }
 
   get size(): number {
     return this.#size;
@@ -23,26 +33,22 @@ export class HashSet {
   /** Adds a hash. False: it was there. */
   add(hash: Uint8Array): boolean {
     const view = new DataView(hash.buffer, hash.byteOffset, HASH_BYTES);
-    // The first half is never 0, so that no hash looks like an empty slot.
-    const added = this.#put(view.getBigUint64(0, true) | 1n, view.getBigUint64(8, true));
-    if (!added || ++this.#size <= FULL * this.#slots.length / 2) return added;
-    const old = this.#slots;
-    this.#slots = new BigUint64Array(2 * old.length);
-    for (let at = 0; at < old.length; at += 2) {
-      if (old[at] !== 0n) this.#put(old[at]!, old[at + 1]!);
+    // Never 0, so that no hash looks like an empty slot.
+    const a = (view.getUint32(0, true) | 1) >>> 0;
+    const [b, c, d] = [view.getUint32(4, true), view.getUint32(8, true), view.getUint32(12, true)];
+    const slots = this.#slots;
+    let at = NUMBERS * Math.floor(d / 2 ** 32 * (slots.length / NUMBERS));
+    while (slots[at] !== 0) {
+      if (slots[at] === a && slots[at + 1] === b && slots[at + 2] === c && slots[at + 3] === d) {
+        return false;
+      }
+      at = (at + NUMBERS) % slots.length;
     }
-    return true;
-  }
-
-  #put(first: bigint, second: bigint): boolean {
-    const mask = this.#slots.length / 2 - 1;
-    let slot = Number(second & BigInt(mask));
-    while (this.#slots[2 * slot] !== 0n) {
-      if (this.#slots[2 * slot] === first && this.#slots[2 * slot + 1] === second) return false;
-      slot = (slot + 1) & mask;
+    if (this.#size === this.#size_max) {
+      throw new RangeError(`Cannot add a hash because the set is for ${this.#size_max}`);
     }
-    this.#slots[2 * slot] = first;
-    this.#slots[2 * slot + 1] = second;
+    slots.set([a, b, c, d], at);
+    this.#size++;
     return true;
   }
 }

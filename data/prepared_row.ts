@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { type ColumnType, type ColumnTypes, unified } from "./column_type.ts";
 import type { DataPlace } from "./errors.ts";
 import { hashOf } from "./hash_set.ts";
 import { type MappedRow, textOf } from "./map_row.ts";
@@ -55,6 +56,50 @@ export function preparedColumns(
     extra_info: { index: row_id, split, file, row: number },
     ...kept,
   };
+}
+
+/** Columns of what somebody says: text, or messages with a role. */
+const SPOKEN = ["prompt", "completion", "chosen", "rejected"];
+const MESSAGES: ColumnType = {
+  is: "list",
+  item: { is: "struct", fields: { role: { is: "text" }, content: { is: "text" } } },
+};
+
+/**
+ * The type of a column that has values of both types. Beside messages, texts are written as
+ * messages. @throws {TypeClash} If there is none.
+ */
+export function unifiedColumn(name: string, a: ColumnType, b: ColumnType): ColumnType {
+  const spoken = SPOKEN.includes(name);
+  if (spoken && a.is === "text" && b.is === "list") return b;
+  if (spoken && a.is === "list" && b.is === "text") return a;
+  return unified(a, b, name);
+}
+
+/** The types of all rows together: what answers messages is messages. */
+export function writtenTypes(types: ColumnTypes): ColumnTypes {
+  if (!isMessages(types, "prompt")) return types;
+  const spoken = (name: string, { type, place }: ColumnTypes[string]) =>
+    SPOKEN.includes(name) && type.is === "text" ? { type: MESSAGES, place } : { type, place };
+  return Object.fromEntries(Object.entries(types).map(([name, one]) => [name, spoken(name, one)]));
+}
+
+/** A row with messages in place of texts wherever its columns have messages. */
+export function inMessages(row: PreparedRow, types: ColumnTypes): PreparedRow {
+  const { prompt, completion, rejected } = row;
+  const said = (name: string, role: string, text: Prompt): Prompt =>
+    typeof text === "string" && isMessages(types, name) ? [{ role, content: text }] : text;
+  const better = rejected === undefined ? "completion" : "chosen";
+  return {
+    ...row,
+    prompt: said("prompt", "user", prompt),
+    ...(completion !== undefined && { completion: said(better, "assistant", completion) }),
+    ...(rejected !== undefined && { rejected: said("rejected", "assistant", rejected) }),
+  };
+}
+
+function isMessages(types: ColumnTypes, name: string): boolean {
+  return types[name]?.type.is === "list";
 }
 
 /** Names of columns in the order in which they are written. */

@@ -21,9 +21,12 @@ export const prepare = graph("prepare", PrepareConfig, (g, config) => {
   const files = g.map(readInput, found, reading, { id: ({ file }) => file });
   const unique = g.stage(dropDuplicates, { files, inputs, deduplicate });
   const [counts, some] = [config.tokenizer, unique.field("parts")];
-  const measured: Ref<MeasuredPart[]> = counts === null
-    ? some
-    : g.map(measurePart, some, { model_path: counts.path, needs });
+  const types = unique.field("types");
+  const measured: Ref<MeasuredPart[]> = counts === null ? some : g.map(measurePart, some, {
+    model_path: counts.path,
+    needs,
+    types,
+  });
   const parts = g.map(filterPart, measured, {
     files: found,
     inputs,
@@ -35,7 +38,6 @@ export const prepare = graph("prepare", PrepareConfig, (g, config) => {
   // A split that no row can have is none.
   const drawn = inputs.some(({ split }) => split === undefined) ? Object.keys(splits) : [];
   const names = [...new Set([...drawn, ...inputs.flatMap(({ split }) => split ?? [])])].toSorted();
-  const types = unique.field("types");
   const writing = { names, output, parts, types, files: found, inputs };
   // A node each: what a stage of the graph itself has written is checked at every resume.
   const written = names.map((split) =>

@@ -15,6 +15,9 @@ const /** @internal */ preparedCardSchema = z.strictObject({
     rows: z.int(),
     bytes: z.int(),
     sha256: z.string(),
+    texts_as_messages: z.int().positive().optional().describe(
+      "Rows whose text prompt is written as a user's message; absent: none.",
+    ),
   })),
   inputs: z.array(
     Counts.extend({ file: z.string(), bytes: z.int(), sha256: z.string() }),
@@ -109,6 +112,11 @@ export function cardPage(card: PreparedCard): string {
         String(one.bytes),
         one.sha256,
       ]),
+    ]),
+    ...splits.filter(({ texts_as_messages }) => texts_as_messages).flatMap((one) => [
+      "",
+      `\`${one.split}\`: ${one.texts_as_messages} prompts were texts. They are written as messages ` +
+      "of the user, because other rows have messages.",
     ]),
     "",
     "## Rows read, written and dropped",

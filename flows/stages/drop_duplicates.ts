@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HASH_BYTES, HashSet, PreparedSource } from "../../data/mod.ts";
+import { HASH_BYTES, HashSet, PreparedSource, writtenTypes } from "../../data/mod.ts";
 import { type ArtifactStore, BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import {
   ColumnTypesRecord,
@@ -42,8 +42,10 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
       refuseAbsent(keep, files.filter(({ item, parts }) => item.input === i && parts.length > 0));
     }
     const { artifacts } = ctx;
-    const types = files.map((file) => file.types).reduce(joined, {});
-    const [seen, ids] = [new HashSet(), new HashSet()];
+    const types = writtenTypes(files.map((file) => file.types).reduce(joined, {}));
+    const rows = files.flatMap((file) => file.parts).reduce((sum, { count }) => sum + count, 0);
+    const seen = new HashSet(deduplicate === "none" ? 0 : rows);
+    const ids = new HashSet(rows);
     const parts: ThinnedPart[] = [];
     for (const { item: { name }, parts: own } of files) {
       for (const { hashes: ref, ...part } of own) {

@@ -1,15 +1,16 @@
 import { z } from "zod";
 import { PreparedNeeds } from "../../configs/mod.ts";
-import { ArtifactRef } from "../../data/mod.ts";
+import { ArtifactRef, inMessages } from "../../data/mod.ts";
 import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import type { RowLength } from "../../workers/mod.ts";
-import { placesIn, rowsOfPart, ThinnedPart } from "../prepared_part.ts";
+import { ColumnTypesRecord, placesIn, rowsOfPart, ThinnedPart } from "../prepared_part.ts";
 import { Trainer } from "../resources.ts";
 
 const Input = z.strictObject({
   item: ThinnedPart,
   model_path: z.string(),
   needs: PreparedNeeds,
+  types: ColumnTypesRecord,
 });
 /** @internal */
 type Input = z.input<typeof Input>;
@@ -25,19 +26,20 @@ export type MeasuredPart = z.infer<typeof measuredPartSchema>;
 /** Schema of {@linkcode MeasuredPart}. */
 export const MeasuredPart: typeof measuredPartSchema = measuredPartSchema;
 
-/** Counts the tokens of a part's rows with a model's own tokenizer. Safe to run twice. */
+/** Counts the tokens of a part's rows, as they are written, with a model's own tokenizer. Safe to run twice. */
 export const measurePart: Stage<Input, MeasuredPart> = defineStage({
   name: "measure_part",
   version: 1,
   input: Input,
   output: MeasuredPart,
   runs_on: "trainer",
-  async run({ item, model_path, needs }, ctx) {
+  async run({ item, model_path, needs, types }, ctx) {
     const rows = [];
     const left_out = await placesIn(item.left_out, ctx);
     for await (const { row, place } of rowsOfPart(item, ctx)) {
-      const { row_id, prompt, completion, rejected } = row;
-      if (!left_out.has(place)) rows.push({ row_id, prompt, completion, rejected });
+      if (left_out.has(place)) continue;
+      const { row_id, prompt, completion, rejected } = inMessages(row, types);
+      rows.push({ row_id, prompt, completion, rejected });
     }
     if (rows.length === 0) return item;
     const use = needs === "completion" || needs === "preference" ? needs : "prompt";

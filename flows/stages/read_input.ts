@@ -20,7 +20,7 @@ import {
   type SourceFile,
   TypeClash,
   typeOf,
-  unified,
+  unifiedColumn,
 } from "../../data/mod.ts";
 import { type ArtifactStore, BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import {
@@ -230,7 +230,7 @@ export function joined(before: ColumnTypes, now: ColumnTypes): ColumnTypes {
   for (const [column, { type, place }] of Object.entries(now)) {
     const known = both[column];
     try {
-      const all = known === undefined ? type : unified(known.type, type, column);
+      const all = known === undefined ? type : unifiedColumn(column, known.type, type);
       const first = known === undefined || known.type.is === "null" ? place : known.place;
       both[column] = { type: all, place: first };
     } catch (error) {

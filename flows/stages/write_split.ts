@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   type ColumnType,
   inColumnOrder,
+  inMessages,
   type NamedColumn,
   ParquetRows,
   preparedColumns,
@@ -31,6 +32,9 @@ const /** @internal */ writtenSplitSchema = z.strictObject({
   rows: z.int(),
   bytes: z.int(),
   sha256: z.string(),
+  texts_as_messages: z.int().positive().optional().describe(
+    "Rows whose text prompt was written as a user's message; absent: none.",
+  ),
 });
 /** A file of prepared rows. */
 export type WrittenSplit = z.infer<typeof writtenSplitSchema>;
@@ -58,6 +62,7 @@ export const writeSplit: Stage<Input, WrittenSplit> = defineStage({
       name,
       type: types[name]!.type as ColumnType,
     }));
+    let texts = 0;
     const written = await writeOutput({ dir: output, name: `${split}.parquet` }, async (file) => {
       const rows = new ParquetRows(file, columns);
       for (const part of parts) {
@@ -67,13 +72,17 @@ export const writeSplit: Stage<Input, WrittenSplit> = defineStage({
         const { name, input } = files[part.file]!;
         const origin = { data_source: inputs[input]!.name ?? stemOf(name), file: name, split };
         for await (const { row, characters, place } of rowsOfPart(part, ctx)) {
-          if (places.has(place)) await rows.add(preparedColumns(row, origin), characters);
+          if (!places.has(place)) continue;
+          const said = inMessages(row, types);
+          if (said.prompt !== row.prompt) texts++;
+          await rows.add(preparedColumns(said, origin), characters);
         }
         ctx.emit({ progress: { done: part.file, phase: split } });
       }
       return await rows.finish();
     });
-    return { split, path: `${output}/${split}.parquet`, ...written };
+    const as_messages = texts > 0 && { texts_as_messages: texts };
+    return { split, path: `${output}/${split}.parquet`, ...written, ...as_messages };
   },
 });
 

@@ -1,8 +1,8 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import { HASH_BYTES, hashOf, HashSet } from "../../data/hash_set.ts";
 
 Deno.test("HashSet adds each hash once, however many there are", () => {
-  const set = new HashSet();
+  const set = new HashSet(15_000);
   const texts = Array.from({ length: 20_000 }, (_, i) => `row ${i % 15_000}`);
   const added = texts.filter((text) => set.add(hashOf(text)));
   deepStrictEqual(added, texts.slice(0, 15_000));
@@ -10,7 +10,7 @@ Deno.test("HashSet adds each hash once, however many there are", () => {
 });
 
 Deno.test("HashSet keeps hashes apart that differ in one half, and takes one of zeros", () => {
-  const set = new HashSet();
+  const set = new HashSet(3);
   const hash = (...bytes: number[]) =>
     Uint8Array.from({ length: HASH_BYTES }, (_, i) => bytes[i] ?? 0);
   strictEqual(set.add(hash()), true);
@@ -18,6 +18,18 @@ Deno.test("HashSet keeps hashes apart that differ in one half, and takes one of 
   strictEqual(set.add(hash(2)), true);
   strictEqual(set.add(hash(...Array(8).fill(0), 1)), true);
   strictEqual(set.size, 3);
+  throws(() => set.add(hash(4)), /^RangeError: Cannot add a hash because the set is for 3$/);
+  strictEqual(set.add(hash(2)), false);
+});
+
+Deno.test("HashSet finds hashes whose places are the same, also at its end", () => {
+  const last = (i: number) =>
+    Uint8Array.from({ length: HASH_BYTES }, (_, at) => at === 0 ? 2 * i : 255);
+  const set = new HashSet(100);
+  const all = Array.from({ length: 100 }, (_, i) => last(i));
+  deepStrictEqual(all.map((hash) => set.add(hash)), all.map(() => true));
+  deepStrictEqual(all.map((hash) => set.add(hash)), all.map(() => false));
+  strictEqual(new HashSet(0).size, 0);
 });
 
 Deno.test("hashOf() has 16 bytes of the sha256", () => {

@@ -1,11 +1,15 @@
-import { deepStrictEqual, notDeepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, notDeepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { TypeClash } from "../../data/column_type.ts";
 import {
   inColumnOrder,
+  inMessages,
   preparedColumns,
   PreparedRow,
   preparedRow,
   sameness,
   splitOf,
+  unifiedColumn,
+  writtenTypes,
 } from "../../data/prepared_row.ts";
 
 const chat = [{ role: "user", content: "q" }];
@@ -33,6 +37,25 @@ Deno.test("preparedColumns() has TRL's shape for a preference", () => {
     origin,
   );
   deepStrictEqual([chosen, rejected, margin, completion], ["good", "bad", 2, undefined]);
+});
+
+Deno.test("inMessages() makes messages of texts, where the columns of any row have them", () => {
+  const [text, message] = [{ is: "text" }, { is: "list", item: { is: "null" } }] as const;
+  const place = { file: "a.jsonl", line: 1 };
+  strictEqual(unifiedColumn("prompt", text, message), message);
+  strictEqual(unifiedColumn("chosen", message, text), message);
+  throws(() => unifiedColumn("level", message, text), TypeClash);
+  const asked = { prompt: { type: message, place }, completion: { type: text, place } };
+  const types = writtenTypes(asked);
+  const texts = row({ prompt: "p", completion: "c" });
+  deepStrictEqual(inMessages(texts, types), {
+    ...texts,
+    prompt: [{ role: "user", content: "p" }],
+    completion: [{ role: "assistant", content: "c" }],
+  });
+  const plain = { prompt: { type: text, place }, completion: { type: message, place } };
+  deepStrictEqual(writtenTypes(plain), plain);
+  strictEqual(inMessages(texts, plain).prompt, "p");
 });
 
 Deno.test("inColumnOrder() has every row's columns first, then kept ones by name", () => {

@@ -204,3 +204,90 @@ Deno.test("of every file: read = written + dropped, whatever the rows are", asyn
     { numRuns: 40, seed: SEED },
   );
 });
+
+const said = (...contents: string[]) =>
+  contents.map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
+
+/** A row of each way in which a prompt and what follows it are texts or messages. */
+const SHAPES: Record<string, Record<string, unknown>> = {
+  text: { prompt: "t", completion: "so" },
+  question: { prompt: "q" },
+  messages: { messages: said("m", "so") },
+  asked: { prompt: said("a") },
+  answered: { prompt: said("b"), completion: "so" },
+};
+
+Deno.test("texts and messages in one preparation are written as messages, in any order", async () => {
+  const shapes = fc.uniqueArray(fc.constantFrom(...Object.keys(SHAPES)), { minLength: 2 });
+  await fc.assert(
+    fc.asyncProperty(shapes, fc.boolean(), async (names, one_file) => {
+      const rows = names.map((name) => ({ id: name, ...SHAPES[name] }));
+      const files = one_file
+        ? { "in/all.jsonl": rows }
+        : Object.fromEntries(rows.map((row, i) => [`in/${i}.jsonl`, [row]]));
+      const mixed = await Preparing.of(files, {
+        inputs: [{ path: "DIR/in" }],
+        needs: "prompt",
+        splits: { train: 1 },
+      });
+      await mixed.done();
+      const { splits: [split] } = await mixed.card();
+      const table = await loadRows([{ path: mixed.out }], { home: mixed.dir });
+      const written = await table.rows([...rows.keys()]);
+      const texts = names.filter((name) => typeof SHAPES[name]!.prompt === "string");
+      const is_mixed = texts.length < names.length;
+      for (const { row_id, prompt, completion } of written) {
+        const { messages, prompt: asked, completion: taught } = SHAPES[row_id]! as {
+          messages?: ReturnType<typeof said>;
+          prompt: string | ReturnType<typeof said>;
+          completion?: string;
+        };
+        const first = messages?.slice(0, 1) ?? asked;
+        const expected = is_mixed && typeof first === "string" ? said(first) : first;
+        deepStrictEqual(prompt, expected, row_id);
+        // A source reads one message of the assistant as its text.
+        strictEqual(completion, messages ? "so" : taught, row_id);
+      }
+      strictEqual(
+        split!.texts_as_messages,
+        is_mixed && texts.length > 0 ? texts.length : undefined,
+      );
+      const page = await Deno.readTextFile(`${mixed.out}/README.md`);
+      strictEqual(page.includes("written as messages"), split!.texts_as_messages !== undefined);
+    }),
+    { numRuns: 12 },
+  );
+});
+
+Deno.test("both sides of a preference of texts are messages if another one has messages", async () => {
+  const pair = (id: string, more: object) => ({ id, ...more });
+  const mixed = await Preparing.of({
+    "in/a.jsonl": [pair("text", { prompt: "p", chosen: "yes", rejected: "no" })],
+    "in/b.jsonl": [pair("messages", {
+      prompt: said("q"),
+      chosen: [{ role: "assistant", content: "yes" }],
+      rejected: [{ role: "assistant", content: "no" }],
+    })],
+  }, { inputs: [{ path: "DIR/in" }], needs: "preference", splits: { train: 1 } });
+  await mixed.done();
+  const table = await loadRows([{ path: mixed.out }], { home: mixed.dir, needs: "preference" });
+  for (const row of await table.rows([0, 1])) {
+    deepStrictEqual(row.prompt, said(row.row_id === "text" ? "p" : "q"));
+    deepStrictEqual([row.completion, row.rejected], ["yes", "no"]);
+  }
+});
+
+Deno.test("lengths in tokens are of what is written", async () => {
+  const text = { id: "text", prompt: "p".repeat(20) };
+  for (const [others, dropped] of [[[], {}], [[{ prompt: said("q") }], { too_long: 1 }]] as const) {
+    const mixed = await Preparing.of({ "in/a.jsonl": [text, ...others] }, {
+      inputs: [{ path: "DIR/in" }],
+      needs: "prompt",
+      tokenizer: { path: "DIR/tokenizer" },
+      lengths: { prompt_tokens_max: 40 }, // The fake one's tokens are characters of JSON.
+      splits: { train: 1 },
+    });
+    await mixed.done();
+    deepStrictEqual((await mixed.card()).rows.dropped, dropped);
+  }
+});

@@ -30,6 +30,9 @@ Deno.test("cardPage() keeps cells in their rows, and leaves out what is empty", 
   const page = cardPage(card);
   match(page, /\| a \| 2 \| duplicate \| a \\\| b c \|/);
   match(page, /\| held \| 2 \| 0 \|/);
+  strictEqual(page.includes("written as messages"), false);
+  const splits = card.splits.map((split) => ({ ...split, texts_as_messages: 2 }));
+  match(cardPage({ ...card, splits }), /^`train`: 2 prompts were texts\. They are written as/m);
   const plain = cardPage({ ...card, evaluation_sets: [], dropped_rows: [] });
   strictEqual(/Evaluation sets|Examples/.test(plain), false);
 });
