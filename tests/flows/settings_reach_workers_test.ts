@@ -235,7 +235,10 @@ function otherConfigs(config: Settings, leaf: Leaf): Settings[] {
   const files = [here("other.jsonl"), here(OTHER)].filter((path) =>
     leaf.schema.safeParse(path).success
   );
-  const values = leaf.path.at(-1) === "path" ? files : otherValues(leaf);
+  const name = leaf.path.at(-1)!;
+  const values = name === "path" ? files : name === "output" // Not in the working directory.
+    ? [here("other_output")]
+    : otherValues(leaf);
   return values.map((value) => changedAt(config, leaf.path, value))
     .filter((changed) => FLOWS[config.flow].safeParse(changed).success);
 }

@@ -3,6 +3,7 @@ import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type RunningJob } from "./job.ts";
 import { countOf } from "./report.ts";
+import { leftLine, strangers } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
 
@@ -46,6 +47,7 @@ export async function runGate(
   const dir = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
   for (const [name, value] of Object.entries({ ...env, ...ONE_THREAD })) Deno.env.set(name, value);
   const gate = { dir, env, running };
+  const before = await strangers();
   const ended = await runJobs(jobsOf(files, gate), {
     lanes: 2,
     silence_ms: SILENCE_MS,
@@ -55,7 +57,9 @@ export async function runGate(
   const times = ended.flatMap(({ seconds_of }) => [...seconds_of]).sort(([, a], [, b]) => b - a);
   const slow = await tooSlow(times, gate);
   addUp(total, ended);
-  total.failed += slow.length;
+  const left = leftLine(before, await strangers());
+  if (left !== null) console.log(left);
+  total.failed += slow.length + (left === null ? 0 : 1);
   const took_s = seconds(began);
   tellTimes(times, { slow, took_s, made_s });
   if (parts.length === 0) {

@@ -51,10 +51,8 @@ def why_not(asked: Asked) -> str | None:
     return (
         f"Cannot open model '{name}' because it needs its own Python code ({files}) and "
         "model.trust_remote_code is false: that code would run in the workers with your rights. "
-        "Fix: "
-        "read it, then set model.trust_remote_code: true; or name a model that transformers can "
-        "open "
-        "by itself"
+        "Fix: read it, then set model.trust_remote_code: true; or name a model that transformers "
+        "can open by itself"
     )
 
 
@@ -90,9 +88,9 @@ def _unusable(name: str, directory: Path, named: list[str]) -> Iterator[str]:
             repository = reference.split("--", 1)[0]
             yield (
                 f"Cannot open model '{name}' because its code is in a different repository, "
-                f"'{repository}': nothing fixes its version. Fix: save the model with its code in "
-                "one "
-                "directory (save_pretrained after trust_remote_code) and name that"
+                f"'{repository}': nothing fixes its version. "
+                "Fix: save the model with its code in one directory (save_pretrained after "
+                "trust_remote_code) and name that"
             )
             continue
         try:

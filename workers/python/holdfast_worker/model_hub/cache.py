@@ -21,11 +21,10 @@ def model_directory(text: str | Path) -> Path:
     if directory.is_dir():
         return directory
     raise BadDataError(
-        f"Cannot open model '{text}' because this host's cache {cache_directory()} does not have "
-        "it. "
-        f"Fix: run `deno task rl fetch CONFIG model.path={text}` on this host, or name the cache "
-        "that has "
-        "it (HF_HOME)"
+        f"Cannot open model '{text}' because this host's cache {cache_directory()} "
+        "does not have it. "
+        f"Fix: run `deno task rl fetch CONFIG model.path={text}` on this host, "
+        "or name the cache that has it (HF_HOME)"
     )
 
 

@@ -72,8 +72,8 @@ def _fetch(name: HubName, file: HubFile) -> None:
     _blob(name, file).unlink(missing_ok=True)
     raise failure.FetchFailure(
         f"Cannot fetch model '{name}' because its file '{file['path']}' arrives with different "
-        "bytes than "
-        f"the hub lists. Fix: try again, or name a different mirror (HF_ENDPOINT)",
+        "bytes than the hub lists. "
+        "Fix: try again, or name a different mirror (HF_ENDPOINT)",
         is_input=False,
     )
 
@@ -120,9 +120,8 @@ def _say_often(name: HubName, files: list[HubFile], say: Say, done: threading.Ev
         found = sum(_arrived(name, file) for file in files)
         passed = round(time.monotonic() - began)
         say(
-            f"fetching model {name.model}: {failure.size_text(found)} of "
-            f"{failure.size_text(total)}, "
-            f"{passed} s"
+            f"fetching model {name.model}: "
+            f"{failure.size_text(found)} of {failure.size_text(total)}, {passed} s"
         )
 
 

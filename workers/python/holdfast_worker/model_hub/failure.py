@@ -33,9 +33,9 @@ def no_model(name: HubName) -> FetchFailure:
     hidden = "or hides it from your token" if has_token() else "or shows it only with a token"
     return FetchFailure(
         f"Cannot fetch model '{name.model}' because the hub {endpoint()} has no such model, "
-        f"{hidden}; no directory has the name '{name.model}'. Fix: correct the name (OWNER/NAME) "
-        "or the "
-        "directory's path, or set HF_TOKEN to a token that may read the model"
+        f"{hidden}; no directory has the name '{name.model}'. "
+        "Fix: correct the name (OWNER/NAME) or the directory's path, "
+        "or set HF_TOKEN to a token that may read the model"
     )
 
 
@@ -43,8 +43,7 @@ def refused_token() -> FetchFailure:
     """The hub checks a token even where it needs none."""
     return FetchFailure(
         f"Cannot fetch models because the hub {endpoint()} rejects your token: it answers 401. "
-        "Fix: set "
-        "HF_TOKEN to a valid token, or unset it for public models"
+        "Fix: set HF_TOKEN to a valid token, or unset it for public models"
     )
 
 
@@ -61,11 +60,10 @@ def no_access(name: HubName, status: int) -> FetchFailure:
     """A gated model is listed, but its files are not given."""
     why = "your token has no access to it" if has_token() else "no token is set"
     return FetchFailure(
-        f"Cannot fetch model '{name.model}' because it is gated and {why}: the hub answers "
-        f"{status}. "
-        f"Fix: accept its conditions at {endpoint()}/{name.model}, and set HF_TOKEN to a token of "
-        "that "
-        "account"
+        f"Cannot fetch model '{name.model}' because it is gated and {why}: "
+        f"the hub answers {status}. "
+        f"Fix: accept its conditions at {endpoint()}/{name.model}, "
+        "and set HF_TOKEN to a token of that account"
     )
 
 
@@ -84,10 +82,10 @@ def no_network(name: HubName, why: str) -> FetchFailure:
         else "check the network, or name a mirror (HF_ENDPOINT)"
     )
     return FetchFailure(
-        f"Cannot fetch model '{name}' because {cause} and the cache {cache_directory()} has no "
-        "whole "
-        f"copy of it. Fix: {fix}; or run `deno task rl fetch CONFIG` where there is a network and "
-        "copy that cache; or name a directory",
+        f"Cannot fetch model '{name}' because {cause} "
+        f"and the cache {cache_directory()} has no whole copy of it. "
+        f"Fix: {fix}; or run `deno task rl fetch CONFIG` where there is a network "
+        "and copy that cache; or name a directory",
         is_input=False,
     )
 
@@ -96,9 +94,8 @@ def no_room(name: HubName, *, needed: int, left: int) -> FetchFailure:
     """Known before the first byte."""
     return FetchFailure(
         f"Cannot fetch model '{name}' because the disk has no room: it takes {size_text(needed)} "
-        "in "
-        f"{cache_directory()}, which has {size_text(left)} free. Fix: free some space, or choose a "
-        "different cache with HF_HOME",
+        f"in {cache_directory()}, which has {size_text(left)} free. "
+        "Fix: free some space, or choose a different cache with HF_HOME",
         is_input=False,
     )
 

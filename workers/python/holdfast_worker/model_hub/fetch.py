@@ -51,8 +51,8 @@ def fetch(asked: Asked, *, download: bool) -> Fetched:
     name = hub_name(asked["name"])
     if name is None:
         raise FetchFailure(
-            f"Cannot fetch model '{asked['name']}' because it is not a name at the hub. Fix: write "
-            "OWNER/NAME or OWNER/NAME@REVISION"
+            f"Cannot fetch model '{asked['name']}' because it is not a name at the hub. "
+            "Fix: write OWNER/NAME or OWNER/NAME@REVISION"
         )
     files = asked["recorded"]
     if files is None:

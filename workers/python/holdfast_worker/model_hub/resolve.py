@@ -48,8 +48,8 @@ def resolve(name: HubName, *, code: bool) -> tuple[HubName, list[HubFile]]:
     listed = {one.rfilename: _listed(one) for one in info.siblings}
     if CONFIG_NAME not in listed:
         raise failure.FetchFailure(
-            f"Cannot use model '{name}' because it has no config.json: it is not a model of "
-            "transformers. "
+            f"Cannot use model '{name}' because it has no config.json: "
+            "it is not a model of transformers. "
             "Fix: name a model that has one"
         )
     entry = weights_entry(listed)
@@ -77,8 +77,8 @@ def _shards(name: HubName, listed: dict[str, HubFile]) -> list[str]:
     if missing:
         raise failure.FetchFailure(
             f"Cannot use model '{name}' because its {INDEX_NAME} names files that it does not "
-            "have: "
-            f"{', '.join(missing[:3])}. Fix: name a revision that is whole"
+            f"have: {', '.join(missing[:3])}. "
+            "Fix: name a revision that is whole"
         )
     return shards
 
@@ -122,8 +122,8 @@ def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
     except OSError as error:
         if error.errno is not None:
             raise failure.FetchFailure(
-                f"Cannot fetch model '{name}' because the cache cannot be written: {error}. Fix: "
-                "correct that, or choose a different cache with HF_HOME",
+                f"Cannot fetch model '{name}' because the cache cannot be written: {error}. "
+                "Fix: correct that, or choose a different cache with HF_HOME",
                 is_input=False,
             ) from error
         raise Unreachable(_first_line(error)) from error

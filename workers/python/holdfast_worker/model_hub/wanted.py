@@ -40,10 +40,8 @@ def why_no_weights(names: Iterable[str]) -> str:
     if any(name.endswith((".bin", ".pt", ".pth")) for name in known):
         return (
             "it has its weights only as PyTorch pickles (.bin), which are not read: name a "
-            "revision "
-            "with safetensors (its pull requests may have one, such as @refs/pr/1), or save it "
-            "once "
-            "with save_pretrained and name that directory"
+            "revision with safetensors (its pull requests may have one, such as @refs/pr/1), or "
+            "save it once with save_pretrained and name that directory"
         )
     if any(name.endswith(".gguf") for name in known):
         return "it has its weights only as GGUF, which is not trained: name its original"

@@ -38,8 +38,8 @@ class MLflowSink:
         uri = settings["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
         if not uri:
             raise TrackerError(
-                "Cannot use MLflow because no server is named. Fix: set `uri`, or the variable "
-                "MLFLOW_TRACKING_URI"
+                "Cannot use MLflow because no server is named. "
+                "Fix: set `uri`, or the variable MLFLOW_TRACKING_URI"
             )
         self._uri = str(uri)
         self._experiment = settings["experiment"]
