@@ -6,7 +6,7 @@ import {
   type ProcessReward,
   type RewardRow,
 } from "./define.ts";
-import { processOf } from "./python.ts";
+import { processOf } from "./process_limits.ts";
 
 /** The grader in Python that the reward worker imports, and gives {@linkcode codeSettings}. */
 const SOURCE = "holdfast_worker.rewards.graders.code_answer:grader";

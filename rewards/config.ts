@@ -11,7 +11,7 @@ import type {
 } from "./define.ts";
 import { entrySettings, ownSettings, sourcesOf } from "./entry_settings.ts";
 import { keptBy } from "./kept_by.ts";
-import type { RewardModelSettings } from "./reward_model.ts";
+import type { RewardModelSettings } from "./model_settings.ts";
 import { REWARDS } from "./table.ts";
 
 /** @internal */

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { RewardStyle } from "../data/mod.ts";
-import type { RewardProcess } from "./python.ts";
-import type { RewardModelSettings } from "./reward_model.ts";
+import type { RewardProcess } from "./process_limits.ts";
+import type { RewardModelSettings } from "./model_settings.ts";
 
 /**
  * A row as rewards see it: the original columns, with `answer` the reference answer (GSM8K: the
@@ -39,8 +39,9 @@ export type Score = number | { score: number; metrics?: Record<string, number> }
  * its settings except for `apart_from`, on which no score depends. `version`: raise it when an equal
  * answer gets another score. `usually`: whether equal samples have equal scores if the entry does
  * not say it.
+ * @internal
  */
-export type Kept =
+type Kept =
   | { by: "code"; usually: boolean }
   | { by: "settings"; version: number; apart_from: readonly string[]; usually: boolean };
 

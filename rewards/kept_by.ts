@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { RewardConfig } from "./config.ts";
 import { ownSettings } from "./entry_settings.ts";
 import { REWARDS } from "./table.ts";
 
@@ -8,7 +7,9 @@ import { REWARDS } from "./table.ts";
  * (null), or of the settings of a server. Nothing, if equal samples may have different scores or if
  * a score costs less than finding it.
  */
-export function keptBy(config: RewardConfig): { kept?: { code: string | null } } {
+export function keptBy(
+  config: { name: keyof typeof REWARDS; deterministic?: boolean },
+): { kept?: { code: string | null } } {
   const { name } = config;
   const { kept } = REWARDS[name];
   if (kept === null || !(config.deterministic ?? kept.usually)) return {};

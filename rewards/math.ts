@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
 import { defineProcessReward, type ProcessReward } from "./define.ts";
-import { processOf } from "./python.ts";
+import { processOf } from "./process_limits.ts";
 
 /** The grader in Python that the reward worker imports. */
 const SOURCE = "holdfast_worker.rewards.graders.math_answer:grade";

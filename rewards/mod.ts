@@ -13,7 +13,6 @@ export {
 export {
   type Called,
   defineReward,
-  type ImportedFunction,
   type Reward,
   type RewardInput,
   type RewardRow,
@@ -25,7 +24,8 @@ export { format } from "./format.ts";
 export { gsm8k } from "./gsm8k.ts";
 export { length } from "./length.ts";
 export { multipleChoice } from "./multiple_choice.ts";
-export { parsePythonReward, processOf } from "./python.ts";
+export { processOf } from "./process_limits.ts";
+export { parsePythonReward } from "./python.ts";
 export { rewardCalled, rightness, rightOfAll } from "./right.ts";
 export { RewardShaping } from "./shaping.ts";
 export { REWARDS } from "./table.ts";

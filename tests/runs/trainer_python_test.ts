@@ -83,7 +83,7 @@ Deno.test("reward test uses the interpreter of the configuration that has the ro
     trainer: { python: RECORDED },
   };
   await Deno.writeTextFile(data, JSON.stringify(config));
-  const options = { data, count: 1, timeout_ms: 1000, home: home.dir };
+  const options = { data, count: 1, home: home.dir };
   await rejects(tryReward(FUNCTION, options), new RegExp(`interpreter '${RECORDED}'`));
   strictEqual((await tryReward("exact_match", options)).rows, 1);
 });

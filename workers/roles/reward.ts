@@ -18,7 +18,7 @@ const RewardProcess = z.strictObject({
   isolate: z.boolean(),
 });
 /** @internal */
-export type RewardProcess = z.infer<typeof RewardProcess>;
+type RewardProcess = z.infer<typeof RewardProcess>;
 
 /** A reward model and its settings. */
 const RewardModelSettings = z.strictObject({
