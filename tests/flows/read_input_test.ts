@@ -54,16 +54,6 @@ Deno.test("a column that changes its type ends the run with both rows", async ()
   );
 });
 
-Deno.test("prompts that are texts and messages are two types", async () => {
-  const run = await one({
-    "in.jsonl": [{ prompt: "a" }, { prompt: [{ role: "user", content: "b" }] }],
-  });
-  match(
-    await run.failure(),
-    /in\.jsonl:2 prompt: the column is a list here and text in in\.jsonl:1/,
-  );
-});
-
 Deno.test("a file that has changed since the run started ends it", async () => {
   const run = await one({ "in.jsonl": numbered(3) });
   const listed = onceDurable("result list_inputs");
