@@ -11,8 +11,11 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** What a gate may take on two cores, from nothing and with its environments made. */
 const LIMIT_MIN = { bare: 15, made: 8 };
-/** What a file of fast tests may take, alone. */
-const FILE_LIMIT_S = 10;
+/**
+ * What a file of fast tests may take, alone. It should take at most 10 s: machines of one kind
+ * differ by a factor of two from day to day, and no such day turns a gate red.
+ */
+const FILE_LIMIT_S = 30;
 const SLOWEST = 10;
 /** What ends no test for so long hangs. pytest prints its stacks before that. */
 const SILENCE_MS = 4 * 60_000;

@@ -45,6 +45,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: [
       "tests/cli/bad_input_test.ts",
       "tests/cli/data_prepare_test.ts",
+      "tests/cli/doctor_test.ts",
       "tests/cli/empty_directory_test.ts",
       "tests/cli/serve_test.ts",
     ],
@@ -118,6 +119,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: [
       "tests/flows/settings_reach_workers_test.ts",
       "tests/runs/fixed_by_prefix_test.ts",
+      "tests/runs/settings_test.ts",
     ],
   },
   simulation: {
