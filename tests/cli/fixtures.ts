@@ -27,6 +27,7 @@ export async function endAll(): Promise<void> {
   for (const home of homes) {
     await orphans(home);
     await Deno.remove(home, { recursive: true });
+    homes.delete(home);
   }
 }
 

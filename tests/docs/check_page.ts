@@ -29,7 +29,7 @@ const LOCAL: Record<string, string[]> = {
   "configs/sft.yaml": ["data.train.0.path=rows.jsonl", "model.path=model"],
 };
 
-function pagePaths(dir = "docs"): string[] {
+function pagePaths(dir: string): string[] {
   const entries = [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((
     a,
     b,
@@ -39,7 +39,13 @@ function pagePaths(dir = "docs"): string[] {
   );
 }
 
-const PATHS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...pagePaths()];
+const PATHS = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  ...pagePaths("changes"),
+  ...pagePaths("docs"),
+];
 /** Every page, by its path. */
 export const PAGES = new Map(
   PATHS.map((path): [string, Page] => [path, parsePage(Deno.readTextFileSync(`${ROOT}${path}`))]),

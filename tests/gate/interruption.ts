@@ -1,5 +1,5 @@
 import { endCarrying } from "../processes.ts";
-import type { RunningJob } from "./job.ts";
+import { Running } from "./job.ts";
 import { runningLines } from "./run_jobs.ts";
 
 /** Every process that a gate starts carries this variable, however far it moves away. */
@@ -12,14 +12,15 @@ const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
  * that it started is ended, as they are after it.
  */
 export async function untilInterrupted(
-  work: (running: Set<RunningJob>) => Promise<number>,
+  work: (running: Running) => Promise<number>,
 ): Promise<number> {
   const mark = `${MARK}=${crypto.randomUUID()}`;
   Deno.env.set(MARK, mark.slice(MARK.length + 1));
-  const running = new Set<RunningJob>();
+  const running = new Running();
   const signalled = Promise.withResolvers<number>();
   for (const [signal, code] of Object.entries(SIGNALS)) {
     Deno.addSignalListener(signal as Deno.Signal, () => {
+      running.interrupted = true;
       console.log(
         [`Interrupted by ${signal}.`, ...runningLines(running)].join("\n"),
       );

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { type Job, problemOf, runJob } from "./job.ts";
+import { type Job, problemOf, runJob, Running } from "./job.ts";
 
 const ENDED: Deno.CommandStatus = { success: true, code: 0, signal: null };
 const passed = {
@@ -59,7 +59,7 @@ Deno.test("runJob() gives a job's tests, its output without colours, and forgets
   const report =
     `<testsuite name="./a_test.ts"><testcase name="a" classname="./a_test.ts" time="0" /></testsuite>`;
   await withJob("", async (job) => {
-    const running = new Set<never>();
+    const running = new Running();
     const script =
       `printf 'running 1 test from ./a_test.ts\\na ... \\033[32mok\\033[0m (0ms)\\n'; echo '${report}' > '${job.dir}/report.xml'`;
     const options = { silence_ms: 60_000, running };
@@ -77,7 +77,7 @@ Deno.test("runJob() kills a job that is silent for too long, and says at which t
   await withJob("printf 'a test ... '; sleep 600; :", async (job) => {
     const { problem, cases } = await runJob(job, {
       silence_ms: 1,
-      running: new Set(),
+      running: new Running(),
     });
     deepStrictEqual(cases, []);
     match(

@@ -11,6 +11,10 @@ export type Case = {
 /** How many tests passed, failed and were skipped. */
 type Count = { passed: number; failed: number; skipped: number };
 
+/** How the test is named that stands before a file's, where several files share an isolate. */
+export const BEGINS = "tests of ";
+export const TOGETHER = "tests/gate/together.ts";
+
 const CASE = /<testcase\s([^>]*?)(?:\/>|>([^]*?)<\/testcase>)/g;
 
 /** The tests of a report, steps too. `files`: those that were asked for, to name a case's. */
@@ -20,7 +24,7 @@ export function casesOf(xml: string, files: readonly string[]): Case[] {
     name: attribute(attributes, "name"),
     seconds: Number(attribute(attributes, "time")),
     outcome: outcomeOf(body),
-  }));
+  })).filter(({ name }) => !name.startsWith(BEGINS));
 }
 
 function outcomeOf(body: string): Case["outcome"] {
@@ -42,15 +46,16 @@ export function denoSeconds(output: string): Map<string, number> {
   const seconds = new Map<string, number>();
   let file = "";
   for (const line of output.replaceAll(RUNS_LONG, "").split("\n")) {
-    const [, count, path] = /^running (\d+) tests? from \.\/(.+)$/.exec(line) ?? [];
+    const [, path] = /^running \d+ tests? from \.\/(.+)$/.exec(line) ?? [];
     if (path !== undefined) {
-      file = path;
-      if (count !== "0") seconds.set(file, seconds.get(file) ?? 0);
+      file = path === TOGETHER ? "" : path;
     }
     // The line of a step is indented, and its time is in its test's.
-    const [, taken] = /^(?! ).*\.\.\. .*\(([\d.]+(?:µs|ms|s|m|h)[^)]*)\)$/.exec(line) ?? [];
-    if (taken !== undefined && seconds.has(file)) {
-      seconds.set(file, seconds.get(file)! + durationOf(taken));
+    const [, name = "", taken] =
+      /^(?! )(.*?) ?\.\.\. .*\(([\d.]+(?:µs|ms|s|m|h)[^)]*)\)$/.exec(line) ?? [];
+    if (name.startsWith(BEGINS)) file = name.slice(BEGINS.length);
+    else if (taken !== undefined && file !== "") {
+      seconds.set(file, (seconds.get(file) ?? 0) + durationOf(taken));
     }
   }
   return seconds;

@@ -1,5 +1,5 @@
 import { deepStrictEqual } from "node:assert/strict";
-import { caseSeconds, casesOf, countOf, denoSeconds } from "./report.ts";
+import { BEGINS, caseSeconds, casesOf, countOf, denoSeconds, TOGETHER } from "./report.ts";
 
 const FILES = [
   "tests/engine/a_test.ts",
@@ -74,4 +74,14 @@ ok | 3 passed (1 step) | 1 failed (2m)`;
     "tests/c_test.ts",
     0.0005,
   ], ["tests/d_test.ts", 64]]);
+});
+
+Deno.test("denoSeconds() knows whose a test is where files share an isolate", () => {
+  const output = `running 5 tests from ./${TOGETHER}
+${BEGINS}tests/a_test.ts ... ok (1ms)
+one ... ok (250ms)
+${BEGINS}tests/b_test.ts ... ok (1ms)
+${BEGINS}tests/c_test.ts ... ok (1ms)
+two ... ok (2s)`;
+  deepStrictEqual([...denoSeconds(output)], [["tests/a_test.ts", 0.25], ["tests/c_test.ts", 2]]);
 });

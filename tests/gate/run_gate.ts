@@ -1,7 +1,7 @@
 import { ensureTestEnvironments } from "../environments.ts";
 import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
-import { denoJob, type Ended, type Job, pytestJob, type RunningJob } from "./job.ts";
+import { denoJob, type Ended, type Job, pytestJob, type Running, togetherJob } from "./job.ts";
 import { countOf } from "./report.ts";
 import { leftLine, strangers } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
@@ -29,7 +29,7 @@ const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 type Gate = {
   dir: string;
   env: Record<string, string>;
-  running: Set<RunningJob>;
+  running: Running;
 };
 type FileTime = [file: string, seconds: number];
 type Total = { passed: number; failed: number };
@@ -37,13 +37,13 @@ type Total = { passed: number; failed: number };
 /** Runs the gate, or its test files whose path contains one of `parts`. Returns the exit code. */
 export async function runGate(
   parts: readonly string[],
-  running: Set<RunningJob>,
+  running: Running,
 ): Promise<number> {
   const began = performance.now();
   const files = await filesOf(parts);
   if (files.length === 0) return await nothingMatches(parts);
   const total: Total = { passed: 0, failed: 0 };
-  const checking = parts.length === 0 ? checks(total) : Promise.resolve();
+  const checking = parts.length === 0 ? checks(total, running) : Promise.resolve();
   const env = await ensureTestEnvironments();
   const made_s = seconds(began);
   await checking;
@@ -94,7 +94,7 @@ async function nothingMatches(parts: readonly string[]): Promise<number> {
 }
 
 /** Format, lint and types; each counts as one test. */
-async function checks(total: Total): Promise<void> {
+async function checks(total: Total, running: Running): Promise<void> {
   const line = missingLine(missingTools());
   if (line !== null) console.log(line);
   for (
@@ -104,6 +104,7 @@ async function checks(total: Total): Promise<void> {
       ["types", "check", "--quiet", "."],
     ] as const
   ) {
+    if (running.interrupted) return;
     const began = performance.now();
     const { success } = await new Deno.Command(Deno.execPath(), {
       args,
@@ -135,7 +136,7 @@ function jobsOf(files: readonly string[], { dir, env }: Gate): Job[] {
       })
     ),
     ...inParts(deno, PARTS.deno).map((part, i) =>
-      denoJob(`deno ${i + 1}`, part, `${dir}/deno_${i}`)
+      togetherJob(`deno ${i + 1}`, part, `${dir}/deno_${i}`)
     ),
   ];
 }

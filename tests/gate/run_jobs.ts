@@ -1,5 +1,5 @@
 import { countOf } from "./report.ts";
-import { type Ended, type Job, runJob, type RunningJob } from "./job.ts";
+import { type Ended, type Job, runJob, type Running } from "./job.ts";
 
 /** How often the gate says what runs, so that nobody has to guess where it hangs. */
 const TELL_MS = 60_000;
@@ -11,7 +11,7 @@ type Options = {
   lanes: 1 | 2;
   silence_ms: number;
   /** What runs now: shared with whoever tells it when the gate is interrupted. */
-  running: Set<RunningJob>;
+  running: Running;
   say: (line: string) => void;
 };
 
@@ -24,7 +24,7 @@ export async function runJobs(
   const all: Ended[] = [];
   const tell = setInterval(() => say(runningLines(running).join("\n")), TELL_MS);
   const lane = async (next: () => Job | undefined) => {
-    for (let job = next(); job; job = next()) {
+    for (let job = next(); job && !running.interrupted; job = next()) {
       const ended = await runJob(job, { silence_ms, running });
       all.push(ended);
       say(verdictLine(ended));
@@ -60,7 +60,7 @@ export async function keepIfFailed(dir: string, failed: boolean): Promise<void> 
 }
 
 /** What runs, one line each. */
-export function runningLines(running: ReadonlySet<RunningJob>): string[] {
+export function runningLines(running: Running): string[] {
   return [...running].map(({ job, began, at }) =>
     `  running ${job.name} for ${Math.round((performance.now() - began) / 1000)} s: ${at}`
   );

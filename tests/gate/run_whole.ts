@@ -1,5 +1,5 @@
 import { ensureTestEnvironments } from "../environments.ts";
-import { denoJob, type Ended, type Job, pytestJob, type RunningJob } from "./job.ts";
+import { denoJob, type Ended, type Job, pytestJob, type Running } from "./job.ts";
 import { LONG_TOOLS, missingLine, missingTools, TOOLS } from "../tools.ts";
 import { git } from "./git.ts";
 import { type LongRun, longRuns, withLongRun } from "./long_tests.ts";
@@ -18,7 +18,7 @@ const STACKS_S = 600;
  */
 export async function runWhole(
   names: readonly string[],
-  running: Set<RunningJob>,
+  running: Running,
 ): Promise<number> {
   const files = (await testFiles()).filter((file) => suiteOf(file) !== null);
   const suites = Object.keys(SUITES);
@@ -70,6 +70,7 @@ export async function runWhole(
       name,
       files.filter((file) => suiteOf(file) === name),
     );
+    if (running.interrupted) return 1;
     add(ended);
     await Deno.writeTextFile(
       RECORD,
@@ -98,7 +99,7 @@ async function runSuite(
   { name, python, running }: {
     name: string;
     python: string;
-    running: Set<RunningJob>;
+    running: Running;
   },
 ): Promise<LongRun> {
   const began = performance.now();

@@ -17,7 +17,11 @@ const PYRIGHT = fileURLToPath(new URL("./deno.json", import.meta.url));
 
 type Done = { code: number; output: string };
 
-async function run(command: string, args: string[], cwd: string): Promise<Done> {
+async function run(
+  command: string,
+  args: string[],
+  cwd: string,
+): Promise<Done> {
   const env = { NO_COLOR: "1", PYRIGHT_PYTHON_IGNORE_WARNINGS: "1" };
   const { code, stdout, stderr } = await new Deno.Command(command, {
     args,
@@ -33,8 +37,14 @@ async function run(command: string, args: string[], cwd: string): Promise<Done> 
 async function ensureRuff(): Promise<string> {
   const python = await basePython();
   const text = await Deno.readTextFile(RUFF);
-  const place = placeOf(environmentsDir(), { name: "lint", text, python: python.build });
-  const steps = new Making(place, { onProgress: ({ text }) => console.log(text) });
+  const place = placeOf(environmentsDir(), {
+    name: "lint",
+    text,
+    python: python.build,
+  });
+  const steps = new Making(place, {
+    onProgress: ({ text }) => console.log(text),
+  });
   const interpreter = await madeOnce(place, {
     onWait: () => steps.say("waiting for another process that is creating it"),
     make: (path) => installByPip(path, { python, steps, lock: RUFF }),
@@ -59,7 +69,14 @@ export async function pyright(
   cwd = ROOT,
 ): Promise<{ files: number; errors: Record<string, number> }> {
   const { HOLDFAST_TEST_DEEPSPEED_PYTHON } = await ensureTestEnvironments();
-  const args = ["run", "-A", "--quiet", "--config", PYRIGHT, "npm:pyright@1.1.414"];
+  const args = [
+    "run",
+    "-A",
+    "--quiet",
+    "--config",
+    PYRIGHT,
+    "npm:pyright@1.1.414",
+  ];
   const options = [
     "--outputjson",
     "--project",
@@ -68,7 +85,9 @@ export async function pyright(
     HOLDFAST_TEST_DEEPSPEED_PYTHON!,
   ];
   const { output } = await run(Deno.execPath(), [...args, ...options], cwd);
-  const { generalDiagnostics, summary } = JSON.parse(output.slice(output.indexOf("{"))) as Report;
+  const { generalDiagnostics, summary } = JSON.parse(
+    output.slice(output.indexOf("{")),
+  ) as Report;
   const errors: Record<string, number> = {};
   for (const { file, severity } of generalDiagnostics) {
     if (severity !== "error") continue;
