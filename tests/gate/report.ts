@@ -62,7 +62,7 @@ export function denoSeconds(output: string): Map<string, number> {
 }
 
 /** What Deno prints in the middle of the line of a test that takes long. */
-const RUNS_LONG = /(?<= \.\.\.)'.*' has been running for over \(.*\)\n/g;
+const RUNS_LONG = /(?<= \.\.\.|^)'.*' has been running for over \(.*\)\n/gm;
 
 const UNITS: Record<string, number> = { µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
 

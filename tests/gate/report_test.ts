@@ -67,13 +67,14 @@ running 1 test from ./tests/c_test.ts
 four (at the end) ... ok (500µs)
 running 1 test from ./tests/d_test.ts
 five's ...'five's' has been running for over (1m0s)
- ok (1m4s)
+'five's' has been running for over (2m0s)
+ ok (2m4s)
 
 ok | 3 passed (1 step) | 1 failed (2m)`;
   deepStrictEqual([...denoSeconds(output)], [["tests/a_test.ts", 64.25], [
     "tests/c_test.ts",
     0.0005,
-  ], ["tests/d_test.ts", 64]]);
+  ], ["tests/d_test.ts", 124]]);
 });
 
 Deno.test("denoSeconds() knows whose a test is where files share an isolate", () => {

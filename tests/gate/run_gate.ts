@@ -6,16 +6,14 @@ import { countOf } from "./report.ts";
 import { leftLine, strangers } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
+import { slowness } from "./yardstick.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** What a gate may take on two cores, from nothing and with its environments made. */
 const LIMIT_MIN = { bare: 15, made: 8 };
-/**
- * What a file of fast tests may take, alone. It should take at most 10 s: machines of one kind
- * differ by a factor of two from day to day, and no such day turns a gate red.
- */
-const FILE_LIMIT_S = 30;
+/** What a file of fast tests may take, alone, on a machine that is as fast as the yardstick says. */
+const FILE_LIMIT_S = 10;
 const SLOWEST = 10;
 /** What ends no test for so long hangs. pytest prints its stacks before that. */
 const SILENCE_MS = 4 * 60_000;
@@ -151,7 +149,7 @@ function inParts(files: readonly string[], count: number): string[][] {
     .filter((part) => part.length > 0);
 }
 
-/** Files of fast tests that took too long, and do alone too: no load decides. */
+/** Files of fast tests that took too long, and do alone too: neither load nor a slow day decides. */
 async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime[]> {
   const suspected = times.filter(([file, taken]) =>
     taken > FILE_LIMIT_S && !file.startsWith(PROMISES)
@@ -166,7 +164,8 @@ async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime
       say: console.log,
     });
     const taken = ended!.seconds_of.get(file) ?? Infinity;
-    if (taken > FILE_LIMIT_S) alone.push([file, taken]);
+    const slow = await slowness();
+    if (taken > FILE_LIMIT_S * slow) alone.push([file, taken / slow]);
   }
   return alone;
 }
@@ -192,7 +191,9 @@ function tellTimes(
   }
   for (const [file, taken] of slow) {
     console.log(
-      `FAILED ${file} took ${taken.toFixed(1)} s alone, and a file of the gate may take ` +
+      `FAILED ${file} took ${
+        taken.toFixed(1)
+      } s alone on a machine of the usual speed, and a file of the gate may take ` +
         `${FILE_LIMIT_S} s. Fix: make it faster, or name it in a long suite of tests/gate/suites.ts`,
     );
   }
