@@ -38,6 +38,10 @@ export type ChatSettings = {
 
 const /** @internal */ chatSchema = z.strictObject({
   template_arguments: z.record(z.string(), z.unknown()),
+  date: z.string().optional().describe(
+    "YYYY-MM-DD: today, for templates that write it; absent: they read the clock, as in runs " +
+      "recorded before.",
+  ),
 });
 /**
  * How the chats of rows are rendered; sent with the rows. Rows without this record end turns with
@@ -46,6 +50,13 @@ const /** @internal */ chatSchema = z.strictObject({
 export type Chat = z.infer<typeof chatSchema>;
 /** Schema of {@linkcode Chat}. */
 export const Chat: typeof chatSchema = chatSchema;
+
+/** The day of a moment where this engine runs, for {@linkcode Chat}; `ms` since 1970. */
+export function dayOf(ms: number): string {
+  const date = new Date(ms);
+  const two = (number: number) => String(number).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
 
 /**
  * The record of a model's settings; empty if it has none, such as a created model, or one that ends

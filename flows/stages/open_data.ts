@@ -3,6 +3,7 @@ import { BadDataError, type Context, defineStage, type Stage } from "../../engin
 import {
   ArtifactRef,
   Chat,
+  dayOf,
   type Draw,
   drawMixed,
   drawRows,
@@ -38,7 +39,8 @@ const Input = z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat }
 type Input = z.input<typeof Input>;
 
 /**
- * Records what a split contained, so that a resumed run notices a changed file. Only reads: safe to
+ * Records what a split contained, so that a resumed run notices a changed file, and the day, which
+ * is today for the run's chat templates from then on. Only reads: safe to
  * run twice.
  */
 export const openData: Stage<Input, OpenedSplit> = defineStage({
@@ -48,9 +50,11 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   output: OpenedSplit,
   // Its input names a split, not the split's files.
   fork: { reads: Rows.name },
-  run({ split, chat }, ctx) {
+  async run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
-    return { split, rows: table.size, digest: table.digest, ...(chat && { chat }) };
+    const opened = { split, rows: table.size, digest: table.digest };
+    // A template that writes today's date must render the same tokens at a redo on another day.
+    return chat ? { ...opened, chat: { ...chat, date: dayOf(await ctx.now()) } } : opened;
   },
 });
 

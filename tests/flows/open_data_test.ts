@@ -2,6 +2,7 @@ import { deepStrictEqual, match, ok } from "node:assert/strict";
 import { ArtifactStore, provide } from "../../engine/mod.ts";
 import { Rows } from "../../flows/mod.ts";
 import { drawEvaluation } from "../../flows/stages/draw_prompts.ts";
+import { dayOf } from "../../data/mod.ts";
 import { openData, type OpenedSplit } from "../../flows/stages/open_data.ts";
 import { ranAlone } from "./alone.ts";
 import { rowsOf, scratch } from "./fixtures.ts";
@@ -24,6 +25,19 @@ Deno.test("openData() records how many rows a split has, and their digest", asyn
   const { outcome } = await ranAlone(openData, { split: "train" }, given);
   ok(outcome.status === "done");
   deepStrictEqual(outcome.output, { split: "train", rows: 3, digest: "as-it-is" });
+});
+
+Deno.test("openData() records the day for chat templates, that of its first attempt", async () => {
+  const chat = { template_arguments: {} };
+  const { outcome, store } = await ranAlone(openData, { split: "train", chat }, given);
+  ok(outcome.status === "done");
+  const now = store.rows("run").find(({ kind, key }) => kind === "result" && key.includes("/now"));
+  deepStrictEqual(outcome.output.chat, { ...chat, date: dayOf(JSON.parse(now!.value!).output) });
+});
+
+Deno.test("dayOf() is the day where the engine runs, as templates expect it", () => {
+  deepStrictEqual(dayOf(new Date(2026, 0, 2, 0, 0, 1).getTime()), "2026-01-02");
+  deepStrictEqual(dayOf(new Date(2026, 11, 31, 23, 59, 59).getTime()), "2026-12-31");
 });
 
 Deno.test("openData() names a split that the configuration does not give", async () => {

@@ -3,6 +3,8 @@ Chats are taught and sampled as the model's template writes them, for the shapes
 templates.
 """
 
+import datetime as dt
+
 import pytest
 
 from chat_templates import OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
@@ -36,6 +38,29 @@ def test_what_is_taught_is_what_the_template_writes_after_the_prompt(shape):
     assert text_of(tokenizer, tokens, mask, 1) == form.written
     assert mask == sorted(mask)
     assert encode_supervised(tokenizer, says("hi"), says("hi", "yo")[1:], CHAT) == (tokens, mask)
+
+
+DATED = loop("{% if m.role == 'assistant' %}<model>{% endif %}{{ m.content }}<end>", ask("<model>"))
+
+
+@pytest.mark.parametrize("form", ["%d %b %Y", "%Y-%m-%d", "%B %d, %Y"])
+def test_a_template_that_asks_for_today_gets_the_day_of_the_run(form):
+    template = (
+        "{% if strftime_now is defined %}{{ strftime_now('" + form + "') }}{% endif %}" + DATED
+    )
+    tokenizer = tokenizer_of(template, ("<end>",), "<end>")
+    day = dt.date(2024, 2, 29)
+    text, prompt = encode_prompt(tokenizer, says("hi"), {**CHAT, "date": "2024-02-29"})
+    assert text == day.strftime(form) + "hi<end><model>"
+    tokens, _ = encode_supervised(tokenizer, says("hi"), "yo", {**CHAT, "date": "2024-02-29"})
+    assert tokens[: len(prompt)] == prompt
+    # Runs recorded before have no day: their templates read the clock.
+    before, text, after = (
+        dt.date.today(),
+        encode_prompt(tokenizer, says("hi"), CHAT)[0],
+        dt.date.today(),
+    )
+    assert text.removesuffix("hi<end><model>") in {before.strftime(form), after.strftime(form)}
 
 
 @shapes

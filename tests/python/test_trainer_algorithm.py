@@ -172,3 +172,29 @@ def same(taken: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     for ours, theirs in zip(taken, expected, strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
         assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-5)
+
+
+def test_a_step_on_rows_records_the_tokens_that_they_were_rendered_to(trainer: Trainer) -> None:
+    def step(day: str, start: str) -> dict[str, Any]:
+        prompt = [{"role": "user", "content": "hi"}]
+        row = {"row_id": "a", "prompt": prompt, "completion": "yo", "columns": {}}
+        chat = {"template_arguments": {}, "date": day}
+        batch = {
+            "kind": "supervised",
+            "rows": [row],
+            "chat": chat,
+            "temperature": 1,
+            "coef": {},
+            "updates": [[0]],
+        }
+        trainer.load()
+        return trainer.train(batch, between=("v0", start), loss=SUPERVISED_LOSS)["steps"][0]
+
+    template = (
+        "{{ strftime_now('%d') }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+    )
+    (trainer.directory / "model" / "chat_template.jinja").write_text(template)
+    first, again, later = step("2026-11-27", "a"), step("2026-11-27", "b"), step("2026-11-28", "c")
+    assert (first["loss"], first["tokens_sha256"]) == (again["loss"], again["tokens_sha256"])
+    assert first["tokens_sha256"] != later["tokens_sha256"] and first["loss"] != later["loss"]
+    assert "tokens_sha256" not in steps(trainer, 1)[0]

@@ -8,7 +8,13 @@ import pytest
 
 from chat_templates import tokenizer_for
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer.batch import cut, read_sequences, updates_of
+from holdfast_worker.trainer.batch import (
+    SequenceData,
+    cut,
+    read_sequences,
+    tokens_digest,
+    updates_of,
+)
 from recorded_batches import sequences_of
 from trainer_harness import Artifacts, trajectory_batch
 
@@ -128,3 +134,20 @@ def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_
     for sequence in read_sequences({**batch, "chat": chat}, None, tokenizer):
         taught = tokenizer.decode(sequence.tokens[sequence.mask])
         assert taught == ("<think>\n\n</think>\n\n" if thinks else "") + "yo<|im_end|>"
+
+
+def test_tokens_digest_is_of_the_tokens_their_borders_and_what_is_taught():
+    def of(*sequences):
+        return tokens_digest(
+            [
+                SequenceData(np.asarray(tokens, np.int32), np.asarray(mask, bool), 0)
+                for tokens, mask in sequences
+            ]
+        )
+
+    whole = of(([1, 2, 3], [0, 1, 1]), ([4], [1]))
+    assert whole == of(([1, 2, 3], [0, 1, 1]), ([4], [1]))
+    assert (
+        len({whole, of(([1, 2], [0, 1]), ([3, 4], [1, 1])), of(([1, 2, 3], [0, 0, 1]), ([4], [1]))})
+        == 3
+    )

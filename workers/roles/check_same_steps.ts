@@ -1,7 +1,7 @@
 import { RemadeDifferentlyError } from "../../engine/mod.ts";
 
 /** What two trainings of a batch must have in common, bit for bit. */
-type Step = { loss: number | null; grad_norm: number | null };
+type Step = { loss: number | null; grad_norm: number | null; tokens_sha256?: string };
 
 /**
  * The redone steps of a version must have the recorded bits, or the weights would differ from those
@@ -12,6 +12,15 @@ export function checkSameSteps(
   version: string,
   { recorded, redone }: { recorded: readonly Step[]; redone: readonly Step[] },
 ): void {
+  const [before, now] = [recorded[0]?.tokens_sha256, redone[0]?.tokens_sha256];
+  if (before !== undefined && now !== undefined && before !== now) {
+    throw new RemadeDifferentlyError(
+      `Cannot redo version ${version.slice(0, 12)} because its rows are rendered to other tokens ` +
+        "than when it was recorded: the model's tokenizer or chat template has changed, or the " +
+        "package that reads them. Fix: restore the model's directory and the package versions",
+      { version, recorded: before, redone: now },
+    );
+  }
   const isSame = (one: Step, other: Step | undefined) =>
     Object.is(one.loss, other?.loss) && Object.is(one.grad_norm, other?.grad_norm);
   if (redone.length === recorded.length && redone.every((one, i) => isSame(one, recorded[i]))) {
@@ -22,7 +31,10 @@ export function checkSameSteps(
   throw new RemadeDifferentlyError(
     `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the ` +
       `recorded one: recorded ${show(recorded)}; redone ${show(redone)}. ` +
-      "Redo on the same hardware, thread count and package versions",
+      "Redo on the same hardware, thread count and package versions" +
+      (before === undefined && now !== undefined
+        ? "; if the chat template writes today's date, on the day of the recording"
+        : ""),
     { version, recorded: [...recorded], redone: [...redone] },
   );
 }

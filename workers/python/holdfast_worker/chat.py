@@ -10,7 +10,8 @@ model writes: content and the end of the turn, which is a token of the template'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,9 +35,14 @@ class Turn:
 
 
 class ChatFormat:
-    """`arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's."""
+    """
+    `arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's. `date`
+    (YYYY-MM-DD) is what it takes for today; None: it reads the clock.
+    """
 
-    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, tokenizer: Any, arguments: Mapping[str, Any] | None = None, date: str | None = None
+    ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise BadDataError(
                 "Cannot render chat messages "
@@ -44,7 +50,7 @@ class ChatFormat:
                 "a chat model"
             )
         self.tokenizer = tokenizer
-        self.arguments = arguments or {}
+        self.arguments = {**(arguments or {}), **(_clock_of(date) if date else {})}
 
     def asked(self, messages: Sequence[Message]) -> str:
         """The text that the assistant's next turn is sampled after."""
@@ -121,3 +127,8 @@ class ChatFormat:
                 "Cannot render chat messages because the model's chat template refuses them: "
                 f"{error}. Their roles are {roles}"
             ) from error
+
+
+def _clock_of(date: str) -> dict[str, Callable[[str], str]]:
+    """`strftime_now` of transformers, which templates ask for today, at the beginning of a day."""
+    return {"strftime_now": dt.datetime.fromisoformat(date).strftime}

@@ -95,7 +95,8 @@ def turn_end(tokenizer: Any, prompt: Prompt, chat: Chat) -> int:
 
 
 def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
-    return ChatFormat(tokenizer, (chat or {}).get("template_arguments"))
+    given = chat or {}
+    return ChatFormat(tokenizer, given.get("template_arguments"), given.get("date"))
 
 
 def _encode_chat(

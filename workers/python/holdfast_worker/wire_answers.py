@@ -63,6 +63,7 @@ class StepRecord(TypedDict):
     n_sequences: float
     micro_batches: int
     metrics: dict[str, float]
+    tokens_sha256: NotRequired[str]
 
 
 class EvaluatedBatch(TypedDict):

@@ -31,6 +31,7 @@ class ArtifactRef(TypedDict):
 
 class Chat(TypedDict):
     template_arguments: dict[str, JsonValue]
+    date: NotRequired[str]
 
 
 class RatioBounds(TypedDict):

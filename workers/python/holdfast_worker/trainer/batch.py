@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,16 @@ def read_sequences(batch: Batch, read: ReadArtifact, tokenizer: Any) -> list[Seq
     if batch["kind"] == "supervised":
         return _supervised_sequences(batch, tokenizer)
     return _pair_sequences(batch, read, tokenizer)
+
+
+def tokens_digest(sequences: Sequence[SequenceData]) -> str:
+    """sha256 of all tokens with their masks, sequence by sequence."""
+    digest = hashlib.sha256()
+    for sequence in sequences:
+        digest.update(len(sequence.tokens).to_bytes(4, "little"))
+        digest.update(np.ascontiguousarray(sequence.tokens, "<i4").tobytes())
+        digest.update(np.ascontiguousarray(sequence.mask, "u1").tobytes())
+    return digest.hexdigest()
 
 
 def _supervised_sequences(batch: SupervisedBatch, tokenizer: Any) -> list[SequenceData]:

@@ -16,7 +16,13 @@ from holdfast_worker.algorithm import program_of
 from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
 from holdfast_worker.operation import OperationIO
 from holdfast_worker.trainer import numerics
-from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
+from holdfast_worker.trainer.batch import (
+    SequenceData,
+    Update,
+    read_sequences,
+    tokens_digest,
+    updates_of,
+)
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
@@ -70,6 +76,7 @@ class Work:
     clip: Mapping[str, Any] | None = (
         None  # Whether the distance of the policy from the sampling policy is measured.
     )
+    tokens_sha256: str | None = None  # Of what rows were rendered to; None: the batch has tokens.
 
 
 class TrainingOperations:
@@ -117,6 +124,7 @@ class TrainingOperations:
             packed=packed,
             how=self._how(args, batch),
             clip=clip,
+            tokens_sha256=None if batch["kind"] == "trajectories" else tokens_digest(sequences),
         )
 
     def _packs(self, args: Cut) -> bool:
@@ -204,6 +212,8 @@ class TrainingOperations:
             **counted,
             "metrics": outcome.metrics,
         }
+        if work.tokens_sha256 is not None:
+            record["tokens_sha256"] = work.tokens_sha256
         if grad_norm is not None:
             return record
         culprit = steepest(outcome, self.engine.gather) if outcome.finite else outcome.culprit
