@@ -53,5 +53,6 @@ export * from "./running_scores.ts";
 export { isPattern, type SourceFile, sourceFiles } from "./source_files.ts";
 export type { RowNeeds } from "./source_row.ts";
 export { type LoadedRows, loadRows, type ReadOptions, type SourceSummary } from "./sources.ts";
+export { needsTemplate, wholeMessage } from "./tools.ts";
 export * from "./trajectory.ts";
 export { writeAll } from "./write_all.ts";

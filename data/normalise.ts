@@ -3,18 +3,15 @@ import { readPreference } from "./preference.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import {
   asCompletion,
-  type Columns,
-  fieldsOf,
-  kind,
-  read,
   readChat,
   readCompletion,
   readPrompt,
   readResponsesInput,
-  RowProblem,
-} from "./row_fields.ts";
+} from "./read_chat.ts";
+import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
 import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
+import { readTools } from "./tools.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
 
@@ -41,12 +38,24 @@ export function normalise(
     ? readPreference(columns, source.fields)
     : ofRow(columns, source.fields, { every_turn, found });
   const id = rowId(columns, source.fields.id);
+  const prompt = dress(shape.prompt, source);
+  // Plain text goes through no chat template.
+  const tools = typeof prompt === "string" ? undefined : toolsOf(columns, source.fields);
   return {
     row_id: source.name === undefined ? id : `${source.name}/${id}`,
     ...shape,
-    prompt: dress(shape.prompt, source),
+    prompt,
+    ...(tools && { tools }),
     columns,
   };
+}
+
+/** The fields in which rows have tools, as frameworks call them. */
+const TOOLS = ["tools", "tool_defs", "responses_create_params.tools"];
+
+function toolsOf(columns: Columns, fields: SourceConfig["fields"]): string | undefined {
+  const key = fields.tools ?? TOOLS.find((name) => (read(columns, name) ?? null) !== null);
+  return key === undefined ? undefined : readTools(key, read(columns, key));
 }
 
 /** `found`: the row's shape, if it is known. Of a preference, only the prompt is read here. */
@@ -172,7 +181,7 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
     : prompt;
   const asker = messages.findLastIndex((message) => message.role === "user");
   const asked = messages.map((message, i) =>
-    i === asker ? { ...message, content: message.content + tail } : message
+    i === asker ? { ...message, content: (message.content ?? "") + tail } : message
   );
   return source.system === undefined
     ? asked

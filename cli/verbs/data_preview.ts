@@ -1,10 +1,12 @@
 import {
   firstRows,
+  type Prompt,
   type Row,
   ROW_SHAPES,
   rowChunks,
   type RowTable,
   type SourceSummary,
+  wholeMessage,
 } from "../../data/mod.ts";
 import { type NamedRows, namedRows } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
@@ -82,12 +84,13 @@ async function warningsOf(table: RowTable): Promise<string[]> {
 }
 
 function describe(row: Row): string {
-  const short = (value: unknown) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
+  const short = (value: Prompt) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value.map(wholeMessage));
     return text.length > 300 ? `${text.slice(0, 300)}... (${text.length} characters)` : text;
   };
   return [
     `- row_id      ${row.row_id}`,
+    ...(row.tools === undefined ? [] : [`  tools       ${short(row.tools)}`]),
     `  prompt      ${short(row.prompt)}`,
     ...completionLines(row, short),
     ...(row.answer === undefined ? [] : [`  answer      ${short(row.answer)}`]),
@@ -97,7 +100,7 @@ function describe(row: Row): string {
 
 function completionLines(
   { completion, rejected, margin }: Row,
-  short: (value: unknown) => string,
+  short: (value: Prompt) => string,
 ): string[] {
   if (completion === undefined) return [];
   if (rejected === undefined) return [`  completion  ${short(completion)}`];

@@ -18,6 +18,8 @@ def test_prompt_and_completion_have_the_form_of_the_row() -> None:
     chat: Any = samples("2", row_prompt=CHAT)[0]
     assert (prompt_as_in_row(text), completion_as_in_row(text)) == ("1 + 1?", "2")
     assert prompt_as_in_row(chat) == CHAT
+    calling: Any = samples("2", row_prompt=[{**CHAT[0], "more": '{"name": "ada"}'}])[0]
+    assert prompt_as_in_row(calling) == [{**CHAT[0], "name": "ada"}]
     assert completion_as_in_row(chat) == [{"role": "assistant", "content": "2"}]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast_worker.message import whole_message
 from holdfast_worker.rewards.styles.reading import Answer
 from holdfast_worker.rewards.styles.target import Target
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.exchange import FunctionSample
-    from holdfast_worker.wire_types import Message
 
 Settle = Callable[[Any], Any]  # The result of what a function returned, awaited if it is awaitable.
 
@@ -62,18 +62,19 @@ def own_row(sample: FunctionSample) -> dict[str, Any]:
     return {**({} if answer is None else {"answer": answer}), **sample["columns"]}
 
 
-def prompt_as_in_row(sample: FunctionSample) -> str | list[Message]:
+def prompt_as_in_row(sample: FunctionSample) -> str | list[dict[str, Any]]:
     """A text, or messages if the row has messages."""
-    return sample.get("row_prompt", sample["prompt"])
+    prompt = sample.get("row_prompt", sample["prompt"])
+    return prompt if isinstance(prompt, str) else [whole_message(message) for message in prompt]
 
 
-def prompt_as_messages(sample: FunctionSample) -> list[Message]:
+def prompt_as_messages(sample: FunctionSample) -> list[dict[str, Any]]:
     """The prompt as in the row; a text is the user's message."""
     prompt = prompt_as_in_row(sample)
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
-def completion_as_in_row(sample: FunctionSample) -> str | list[Message]:
+def completion_as_in_row(sample: FunctionSample) -> str | list[dict[str, Any]]:
     """In the form of the row's prompt: a text, or one message of the assistant."""
     text = sample["completion"]
     is_text = isinstance(prompt_as_in_row(sample), str)
