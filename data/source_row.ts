@@ -4,6 +4,7 @@ import type { Row } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 import type { FoundShape } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
+import { brokenText } from "./utf8_text.ts";
 
 /**
  * What every row must have besides a prompt. `every_turn`: a completion, which of `messages` has
@@ -11,7 +12,10 @@ import type { SourceConfig } from "./source_config.ts";
  */
 export type RowNeeds = "completion" | "every_turn" | "answer" | "preference";
 
-/** The row of a source's columns. @throws {DataError} If it lacks something. */
+/**
+ * The row of a source's columns.
+ * @throws {DataError} If it lacks something, or has text that is not Unicode.
+ */
 export function readRow(
   columns: Columns,
   { source, place, needs, found }: {
@@ -22,6 +26,8 @@ export function readRow(
   },
 ): Row {
   try {
+    const broken = brokenText(columns);
+    if (broken !== null) throw new RowProblem(broken.field, broken.why);
     const every_turn = needs === "every_turn";
     const row = normalise(columns, source, {
       preference: needs === "preference",

@@ -71,7 +71,21 @@ const BROKEN: {
     line: 1,
     says: /:1: the line begins a JSON array; /,
   },
-  { name: "not UTF-8", text: new Uint8Array([0x22, 0xff, 0x22, 10]), line: 1, says: /not UTF-8/ },
+  {
+    name: "not UTF-8",
+    text: Uint8Array.from(
+      '{"prompt":"a"}\n{"prompt":"a","note":["caf\xe9"]}\n',
+      (one) => one.charCodeAt(0),
+    ),
+    line: 2,
+    says: /:2 note\.0: the text has bytes that are not UTF-8/,
+  },
+  {
+    name: "half a character",
+    text: '{"prompt":"half \\ud83d emoji"}\n',
+    line: 1,
+    says: /:1 prompt: the text has half of a surrogate pair/,
+  },
   {
     name: "no prompt",
     text: lines({ text: "x" }),

@@ -82,6 +82,13 @@ def main() -> None:
         pq.write_table(table, directory / f"{name}.parquet", row_group_size=group_rows, **options)
     lines = "".join(json.dumps(as_json(row), ensure_ascii=False) + "\n" for row in rows)
     (directory / "rows.jsonl").write_text(lines, encoding="utf-8")
+    write_latin1(directory / "latin1.parquet")
+
+
+def write_latin1(path: pathlib.Path) -> None:
+    """The second row's text is not UTF-8, which Parquet says of all texts."""
+    texts = pa.array([b"a", b"caf\xe9"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"prompt": pa.array(["a", "b"]), "note": texts}), path)
 
 
 main()
