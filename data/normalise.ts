@@ -111,11 +111,7 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
   const prompt = keys.instructions === undefined
     ? readPrompt(key, value)
     : readResponsesInput(key, value, read(columns, keys.instructions));
-  const answerKey = fields.answer ?? keys.answer ??
-    (columns.answer === undefined || columns.answer === null
-      ? "reward_model.ground_truth"
-      : "answer");
-  const answerText = readAnswer(answerKey, read(columns, answerKey));
+  const answerText = textAnswer(givenAnswer(columns, fields.answer ?? keys.answer));
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
@@ -140,11 +136,16 @@ function finalAnswer(text: string): string | undefined {
   return after === "" ? undefined : after;
 }
 
-function readAnswer(field: string, value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
+/** What a row has as its answer, text or not; undefined: nothing. `key`: its field. */
+export function givenAnswer(columns: Columns, key?: string): unknown {
+  if (key !== undefined) return read(columns, key) ?? undefined;
+  return columns.answer ?? read(columns, "reward_model.ground_truth") ?? undefined;
+}
+
+/** An object or a list (what a checker needs, several accepted answers) is no text: no answer. */
+function textAnswer(value: unknown): string | undefined {
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return textOf(value);
-  throw new RowProblem(field, `expected text or a number, got ${kind(value)}`);
+  return typeof value === "number" || typeof value === "boolean" ? textOf(value) : undefined;
 }
 
 /** The row's own id (`id`, `row_id`, `extra_info.index`), else the hash of its content. */

@@ -1,5 +1,5 @@
 import { DataError, type DataPlace } from "./errors.ts";
-import { normalise } from "./normalise.ts";
+import { givenAnswer, normalise } from "./normalise.ts";
 import type { Row } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 import type { FoundShape } from "./row_shapes.ts";
@@ -41,9 +41,12 @@ export function readRow(
     const fix = needed === "completion"
       ? "add it, or `messages` that end with the assistant's"
       : "add it";
+    const given = needed === "completion" ? undefined : givenAnswer(columns, source.fields.answer);
     throw new RowProblem(
       field,
-      `expected ${needed === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
+      `expected ${needed === "completion" ? "text" : "an answer as text"}, got ${
+        kind(given)
+      }; ${fix}`,
     );
   } catch (error) {
     if (!(error instanceof RowProblem)) throw error;

@@ -1,5 +1,6 @@
 import {
   firstRows,
+  givenAnswer,
   type Prompt,
   type Row,
   ROW_SHAPES,
@@ -67,7 +68,8 @@ function counted(rows: number): string {
 const ODDITIES: [what: string, holds: (row: Row) => boolean][] = [
   [
     "rows have neither an answer nor a completion",
-    (row) => row.answer === undefined && row.completion === undefined,
+    ({ columns, answer, completion }) =>
+      (answer ?? completion ?? givenAnswer(columns)) === undefined,
   ],
   ["rows have an empty answer", (row) => row.answer !== undefined && row.answer.trim() === ""],
   ["rows have an empty prompt", (row) => row.prompt.length === 0],

@@ -72,6 +72,16 @@ Deno.test("normalise() takes the last assistant turn of messages as the completi
   ]);
 });
 
+Deno.test("normalise() reads no text answer where it is an object or a list; columns keep it", () => {
+  const ground_truth = { target: 9, numbers: [2, 3, 4] };
+  const verl = normalise({ prompt: "p", reward_model: { ground_truth } }, source());
+  strictEqual("answer" in verl, false);
+  deepStrictEqual(verl.columns.reward_model, { ground_truth });
+  strictEqual("answer" in normalise({ question: "q", answer: ["a", "b"] }, source()), false);
+  const named = source({ fields: { prompt: "q", answer: "all" } });
+  strictEqual("answer" in normalise({ q: "p", all: ["a"] }, named), false);
+});
+
 Deno.test("normalise() hands a row's tools to chats, wherever frameworks put them", () => {
   const tools = [{ type: "function", function: { name: "f" } }];
   const prompt = [{ role: "user", content: "a" }];

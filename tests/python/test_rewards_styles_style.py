@@ -27,6 +27,8 @@ def test_own_row_is_the_files_and_the_reference_answer_only_where_it_has_none() 
     bare: Any = samples("2", answer="2", columns={"unit": "m"})[0]
     full: Any = samples("2", answer="2", columns={"answer": "so #### 2"})[0]
     assert own_row(bare) == {"unit": "m", "answer": "2"}
+    truth: Any = samples("2", columns={"reward_model": {"ground_truth": ["2", "two"]}})[0]
+    assert own_row(truth)["answer"] == ["2", "two"]
     assert own_row(full) == {"answer": "so #### 2"}
 
 

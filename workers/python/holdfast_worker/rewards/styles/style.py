@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from holdfast_worker.message import whole_message
 from holdfast_worker.rewards.styles.reading import Answer
@@ -57,8 +57,14 @@ class Unavailable:
 
 
 def own_row(sample: FunctionSample) -> dict[str, Any]:
-    """The columns as the file has them; `answer`, if it has none, is the row's reference answer."""
+    """
+    The columns as the file has them; `answer`, if it has none, is the row's reference answer, or
+    verl's ground truth where that is no text.
+    """
     answer = sample.get("answer")
+    model = sample["columns"].get("reward_model")
+    if answer is None and isinstance(model, dict):
+        answer = cast("dict[str, Any]", model).get("ground_truth")
     return {**({} if answer is None else {"answer": answer}), **sample["columns"]}
 
 
