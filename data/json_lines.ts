@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { DataError, type DataPlace } from "./errors.ts";
+import { parseExactly } from "./exact_json.ts";
 import { utf8Text } from "./utf8_text.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
@@ -136,7 +137,7 @@ function parse(text: string, place: DataPlace): Record<string, unknown> {
     );
   }
   try {
-    value = JSON.parse(text);
+    value = parseExactly(text);
   } catch (error) {
     const why = (error as Error).message;
     throw new DataError(`the line is not JSON (${why}); every line must be one JSON object`, place);

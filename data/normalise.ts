@@ -1,4 +1,5 @@
 import { contentId } from "./content_id.ts";
+import { digitsOf } from "./exact_json.ts";
 import { readPreference } from "./preference.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import {
@@ -160,11 +161,9 @@ function rowId(columns: Columns, field: string | undefined): string {
   return textOf(value);
 }
 
-/**
- * As `String`, which V8 remembers for numbers: of millions, its memory would grow by those texts.
- */
+/** Not by `String`, whose texts of integers V8 remembers: memory would grow by millions of them. */
 function textOf(value: string | number | boolean): string {
-  return Number.isSafeInteger(value) ? BigInt(value).toString() : String(value);
+  return typeof value === "number" ? digitsOf(value) : String(value);
 }
 
 function isId(value: unknown): value is string | number {

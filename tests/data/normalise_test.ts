@@ -82,6 +82,17 @@ Deno.test("normalise() reads no text answer where it is an object or a list; col
   strictEqual("answer" in normalise({ q: "p", all: ["a"] }, named), false);
 });
 
+Deno.test("normalise() writes a number as digits, whatever its size", () => {
+  const answer = (value: unknown) => normalise({ prompt: "p", answer: value }, source()).answer;
+  deepStrictEqual([1e21, 1e-7, 7, 0.5, true].map(answer), [
+    "1000000000000000000000",
+    "0.0000001",
+    "7",
+    "0.5",
+    "true",
+  ]);
+});
+
 Deno.test("normalise() hands a row's tools to chats, wherever frameworks put them", () => {
   const tools = [{ type: "function", function: { name: "f" } }];
   const prompt = [{ role: "user", content: "a" }];

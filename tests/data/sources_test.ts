@@ -255,3 +255,18 @@ Deno.test("loadRows() counts the rows of each source that are left", async () =>
   const { sources } = await loadRows([{ path: a, duplicates: "skip" }, { path: b }]);
   deepStrictEqual(sources, [1, 2]);
 });
+
+Deno.test("loadRows() keeps the digits of large integers: in ids, answers and columns", async () => {
+  const line = (last: number) =>
+    `{"id":900719925474099${last},"prompt":"p","answer":900719925474099${last},"code":123456789012345678${last}}\n`;
+  const table = await loadRows([{ path: await file(line(2) + line(3)) }]);
+  const rows = await table.rows([0, 1]);
+  deepStrictEqual(
+    rows.map(({ row_id, answer, columns: { code } }) => [row_id, answer, code]),
+    [2, 3].map((last) => [
+      `900719925474099${last}`,
+      `900719925474099${last}`,
+      `123456789012345678${last}`,
+    ]),
+  );
+});
