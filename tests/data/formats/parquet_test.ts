@@ -110,3 +110,8 @@ Deno.test("parquet's text that is not UTF-8 is refused by its row and field", as
     return true;
   });
 });
+
+Deno.test("parquet keeps the digits of decimals", async () => {
+  const rows = await rowsOf(`${dir}/decimals.parquet`);
+  deepStrictEqual(rows.map(({ exact }) => exact), [1.5, -0.1, "12345678901234567890.125"]);
+});
