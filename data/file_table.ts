@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
-import { DataError } from "./errors.ts";
-import { parseLine } from "./json_lines.ts";
+import { DataError, type DataPlace } from "./errors.ts";
+import { byteLines, parseLine } from "./json_lines.ts";
 import type { Row } from "./prompt.ts";
 import { readEntries, type RowEntry } from "./row_index.ts";
 import { checkPlaces, type RowTable } from "./row_table.ts";
@@ -11,6 +11,8 @@ export type LineFile = {
   named: string;
   /** The file with its lines: the same, or what it was unpacked to. */
   path: string;
+  /** What errors count in it. */
+  counts: "line" | "row";
   /** How the file looked when it was opened; null: its name says what it contains. */
   seen: FileState | null;
   read(columns: Record<string, unknown>): Row;
@@ -58,6 +60,17 @@ export class FileTable implements RowTable {
       }
     }
     return rows;
+  }
+
+  async placeOf(place: number): Promise<DataPlace> {
+    const [entry] = await this.entries([place]);
+    const { path, named, counts } = this.#files[entry!.file]!;
+    let number = 1;
+    for await (const { line, start } of byteLines(path)) {
+      number = line;
+      if (start === entry!.start) break;
+    }
+    return { file: named, [counts]: number };
   }
 
   /** Where rows are. */

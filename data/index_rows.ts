@@ -47,6 +47,7 @@ export function lineFiles(
 ): LineFile[] {
   return files.map((file, i) => ({
     named: file.path,
+    counts: file.format.counts,
     path: indexed[i]!.unpacked === null ? file.path : unpackedPath(file, file.sha256, cache),
     seen: isUnpacked(file) ? null : file.seen,
     read: (columns) => readRow(columns, { source: file.source, place: { file: file.path }, needs }),
@@ -190,7 +191,8 @@ class IndexPass {
   }
 
   async #duplicate({ id, first, again }: DuplicateId): Promise<DataError> {
-    const [a, b] = [await this.#placeOf(first), await this.#placeOf(again)];
+    const table = this.#table();
+    const [a, b] = [await table.placeOf(first), await table.placeOf(again)];
     const own = a.line === undefined ? `row ${a.row}` : `line ${a.line}`;
     const other = a.line === undefined ? `${a.file} row ${a.row}` : `${a.file}:${a.line}`;
     const together = a.file === b.file;
@@ -200,18 +202,6 @@ class IndexPass {
         "share it: list them apart), or set `duplicates: skip`";
     const where = together ? own : other;
     return new DataError(`the row id '${id}' already belongs to ${where}; ${fix}`, b);
-  }
-
-  async #placeOf(place: number): Promise<DataPlace> {
-    const [entry] = await this.#table().entries([place]);
-    const file = this.#files[entry!.file]!;
-    const { path } = lineFiles(this.#files, this.#indexed, this.#options)[entry!.file]!;
-    let number = 1;
-    for await (const { line, start } of byteLines(path)) {
-      number = line;
-      if (start === entry!.start) break;
-    }
-    return { file: file.path, [file.format.counts]: number };
   }
 }
 

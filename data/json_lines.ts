@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { DataError, type DataPlace } from "./errors.ts";
+import { parseExactly } from "./exact_json.ts";
+import { utf8Text } from "./utf8_text.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
@@ -14,7 +16,7 @@ type Line = { line: number; value: Record<string, unknown> };
 
 /**
  * Reads a JSONL file line by line: memory is one line, not the file.
- * @throws {DataError} With file and line, if a line is not UTF-8, not JSON or not an object.
+ * @throws {DataError} With file and line, if a line is not JSON or not an object.
  */
 export async function* readJsonLines(file: string): AsyncGenerator<Line> {
   for await (const { line, bytes } of byteLines(file)) {
@@ -116,22 +118,13 @@ function join(parts: Uint8Array[]): Uint8Array {
 }
 
 /**
- * The object of a line; null if the line is blank.
- * @throws {DataError} If it is not UTF-8, not JSON or not an object.
+ * The object of a line; null if the line is blank. Bytes that are not UTF-8 are marked in its texts:
+ * `readRow` refuses them with their field.
+ * @throws {DataError} If it is not JSON or not an object.
  */
 export function parseLine(bytes: Uint8Array, place: DataPlace): Record<string, unknown> | null {
-  const text = decode(bytes, place).trim();
+  const text = utf8Text(bytes).trim();
   return text === "" ? null : parse(text, place);
-}
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true });
-
-function decode(bytes: Uint8Array, place: DataPlace): string {
-  try {
-    return UTF8.decode(bytes);
-  } catch {
-    throw new DataError("the line is not UTF-8 text; save the file as UTF-8", place);
-  }
 }
 
 function parse(text: string, place: DataPlace): Record<string, unknown> {
@@ -144,7 +137,7 @@ function parse(text: string, place: DataPlace): Record<string, unknown> {
     );
   }
   try {
-    value = JSON.parse(text);
+    value = parseExactly(text);
   } catch (error) {
     const why = (error as Error).message;
     throw new DataError(`the line is not JSON (${why}); every line must be one JSON object`, place);

@@ -5,6 +5,7 @@ import type { Message, Prompt, Row } from "./prompt.ts";
 import { type Columns, read } from "./row_fields.ts";
 import { readRow, type RowNeeds } from "./source_row.ts";
 import { SourceConfig } from "./source_config.ts";
+import { textOfMessage } from "./tools.ts";
 
 /** A row of a preparation: a source's row, and the columns that it keeps. */
 export type MappedRow = Omit<Row, "columns"> & { kept: Columns };
@@ -95,7 +96,7 @@ export function dialogueOf(text: string): Message[] | null {
     if (content === "") return null;
     const role = speaker === "Human" ? "user" : "assistant";
     const last = messages.at(-1);
-    if (last?.role === role) last.content += `\n\n${content}`;
+    if (last?.role === role) last.content = `${last.content}\n\n${content}`;
     else messages.push({ role, content });
   }
   return messages;
@@ -104,7 +105,7 @@ export function dialogueOf(text: string): Message[] | null {
 /** The whole text of a prompt or a completion, for hashes, limits and contamination. */
 export function textOf(part: Prompt | undefined): string {
   if (part === undefined) return "";
-  return typeof part === "string" ? part : part.map(({ content }) => content).join("\n");
+  return typeof part === "string" ? part : part.map(textOfMessage).join("\n");
 }
 
 /** Every text that a row teaches or asks. */

@@ -25,7 +25,7 @@ export { digestFile } from "./json_lines.ts";
 export { type MappedRow, type RowMapper, rowMapper, textOf, textsOf } from "./map_row.ts";
 export { pickSources, Weight, weightAt } from "./mixture.ts";
 export { NgramIndex, type NgramRecord } from "./ngrams.ts";
-export { normalise } from "./normalise.ts";
+export { givenAnswer, normalise } from "./normalise.ts";
 export { drawMixed, drawRows, type Picks, placeOfDraw } from "./order.ts";
 export { type NamedColumn, ParquetRows } from "./parquet_rows.ts";
 export * from "./policy.ts";
@@ -45,6 +45,7 @@ export {
   withoutRows,
 } from "./row_table.ts";
 export { removeFile } from "./row_cache.ts";
+export { kind } from "./row_fields.ts";
 export { ROW_SHAPES, shapeOf } from "./row_shapes.ts";
 export { isFromSources } from "./row_source.ts";
 export * from "./source_config.ts";
@@ -53,5 +54,6 @@ export * from "./running_scores.ts";
 export { isPattern, type SourceFile, sourceFiles } from "./source_files.ts";
 export type { RowNeeds } from "./source_row.ts";
 export { type LoadedRows, loadRows, type ReadOptions, type SourceSummary } from "./sources.ts";
+export { needsTemplate, wholeMessage } from "./tools.ts";
 export * from "./trajectory.ts";
 export { writeAll } from "./write_all.ts";

@@ -1,20 +1,18 @@
 import { contentId } from "./content_id.ts";
+import { digitsOf } from "./exact_json.ts";
 import { readPreference } from "./preference.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import {
   asCompletion,
-  type Columns,
-  fieldsOf,
-  kind,
-  read,
   readChat,
   readCompletion,
   readPrompt,
   readResponsesInput,
-  RowProblem,
-} from "./row_fields.ts";
+} from "./read_chat.ts";
+import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
 import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
+import { readTools } from "./tools.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
 
@@ -41,12 +39,24 @@ export function normalise(
     ? readPreference(columns, source.fields)
     : ofRow(columns, source.fields, { every_turn, found });
   const id = rowId(columns, source.fields.id);
+  const prompt = dress(shape.prompt, source);
+  // Plain text goes through no chat template.
+  const tools = typeof prompt === "string" ? undefined : toolsOf(columns, source.fields);
   return {
     row_id: source.name === undefined ? id : `${source.name}/${id}`,
     ...shape,
-    prompt: dress(shape.prompt, source),
+    prompt,
+    ...(tools && { tools }),
     columns,
   };
+}
+
+/** The fields in which rows have tools, as frameworks call them. */
+const TOOLS = ["tools", "tool_defs", "responses_create_params.tools"];
+
+function toolsOf(columns: Columns, fields: SourceConfig["fields"]): string | undefined {
+  const key = fields.tools ?? TOOLS.find((name) => (read(columns, name) ?? null) !== null);
+  return key === undefined ? undefined : readTools(key, read(columns, key));
 }
 
 /** `found`: the row's shape, if it is known. Of a preference, only the prompt is read here. */
@@ -102,11 +112,7 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
   const prompt = keys.instructions === undefined
     ? readPrompt(key, value)
     : readResponsesInput(key, value, read(columns, keys.instructions));
-  const answerKey = fields.answer ?? keys.answer ??
-    (columns.answer === undefined || columns.answer === null
-      ? "reward_model.ground_truth"
-      : "answer");
-  const answerText = readAnswer(answerKey, read(columns, answerKey));
+  const answerText = textAnswer(givenAnswer(columns, fields.answer ?? keys.answer));
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
@@ -131,11 +137,16 @@ function finalAnswer(text: string): string | undefined {
   return after === "" ? undefined : after;
 }
 
-function readAnswer(field: string, value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
+/** What a row has as its answer, text or not; undefined: nothing. `key`: its field. */
+export function givenAnswer(columns: Columns, key?: string): unknown {
+  if (key !== undefined) return read(columns, key) ?? undefined;
+  return columns.answer ?? read(columns, "reward_model.ground_truth") ?? undefined;
+}
+
+/** An object or a list (what a checker needs, several accepted answers) is no text: no answer. */
+function textAnswer(value: unknown): string | undefined {
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return textOf(value);
-  throw new RowProblem(field, `expected text or a number, got ${kind(value)}`);
+  return typeof value === "number" || typeof value === "boolean" ? textOf(value) : undefined;
 }
 
 /** The row's own id (`id`, `row_id`, `extra_info.index`), else the hash of its content. */
@@ -150,11 +161,9 @@ function rowId(columns: Columns, field: string | undefined): string {
   return textOf(value);
 }
 
-/**
- * As `String`, which V8 remembers for numbers: of millions, its memory would grow by those texts.
- */
+/** Not by `String`, whose texts of integers V8 remembers: memory would grow by millions of them. */
 function textOf(value: string | number | boolean): string {
-  return Number.isSafeInteger(value) ? BigInt(value).toString() : String(value);
+  return typeof value === "number" ? digitsOf(value) : String(value);
 }
 
 function isId(value: unknown): value is string | number {
@@ -172,7 +181,7 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
     : prompt;
   const asker = messages.findLastIndex((message) => message.role === "user");
   const asked = messages.map((message, i) =>
-    i === asker ? { ...message, content: message.content + tail } : message
+    i === asker ? { ...message, content: (message.content ?? "") + tail } : message
   );
   return source.system === undefined
     ? asked

@@ -1,15 +1,7 @@
 import { z } from "zod";
 import { type Message, Prompt, type Row } from "./prompt.ts";
-import {
-  asCompletion,
-  type Columns,
-  fieldsOf,
-  kind,
-  read,
-  readChat,
-  readPrompt,
-  RowProblem,
-} from "./row_fields.ts";
+import { asCompletion, readChat, readPrompt } from "./read_chat.ts";
+import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
 const /** @internal */ preferencePairSchema = z.strictObject({
@@ -18,6 +10,7 @@ const /** @internal */ preferencePairSchema = z.strictObject({
   chosen: Prompt,
   rejected: Prompt,
   margin: z.number().default(0),
+  tools: z.string().optional().describe("As a row's."),
 });
 /** Two completions of one prompt; the first is preferred. */
 export type PreferencePair = z.infer<typeof preferencePairSchema>;
@@ -25,13 +18,14 @@ export type PreferencePair = z.infer<typeof preferencePairSchema>;
 export const PreferencePair: typeof preferencePairSchema = preferencePairSchema;
 
 /** The pair of a row that was read as a preference. @throws {RangeError} If it was not. */
-export function pairOf({ row_id, prompt, completion, rejected, margin = 0 }: Row): PreferencePair {
+export function pairOf(row: Row): PreferencePair {
+  const { row_id, prompt, completion, rejected, margin = 0, tools } = row;
   if (completion === undefined || rejected === undefined) {
     throw new RangeError(
       `Cannot compare the completions of row '${row_id}' because it was not read as a preference`,
     );
   }
-  return { row_id, prompt, chosen: completion, rejected, margin };
+  return { row_id, prompt, chosen: completion, rejected, margin, ...(tools && { tools }) };
 }
 
 type Sides = { chosen: Prompt; rejected: Prompt };
@@ -144,7 +138,7 @@ function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prom
   const end = commonLength(
     chosen,
     rejected,
-    (a, b) => a.role === b.role && a.content === b.content,
+    (a, b) => JSON.stringify(a) === JSON.stringify(b),
   );
   if (end === 0) {
     throw new RowProblem(

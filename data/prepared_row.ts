@@ -6,6 +6,7 @@ import { hashOf } from "./hash_set.ts";
 import { type MappedRow, textOf } from "./map_row.ts";
 import { Prompt } from "./prompt.ts";
 import type { Columns } from "./row_fields.ts";
+import { writtenChat } from "./tools.ts";
 
 /** A mapped row on its way through a preparation, with the place that it came from. */
 export const PreparedRow = z.strictObject({
@@ -15,6 +16,7 @@ export const PreparedRow = z.strictObject({
   rejected: Prompt.optional(),
   margin: z.number().optional(),
   answer: z.string().optional(),
+  tools: z.string().optional(),
   kept: z.record(z.string(), z.unknown()),
   number: z.int().describe("Its line or its row in the file, from 1."),
 });
@@ -29,7 +31,7 @@ export function preparedRow(row: MappedRow, { line, row: number }: DataPlace): P
 export type RowOrigin = { data_source: string; file: string; split: string };
 
 /** The columns of a prepared row that are not kept from the source, in their order. */
-const COLUMNS = "data_source prompt completion chosen rejected margin reward_model extra_info"
+const COLUMNS = "data_source tools prompt completion chosen rejected margin reward_model extra_info"
   .split(" ");
 
 /**
@@ -40,15 +42,16 @@ export function preparedColumns(
   row: PreparedRow,
   { data_source, file, split }: RowOrigin,
 ): Columns {
-  const { row_id, prompt, completion, rejected, margin, answer, kept, number } = row;
-  const answering = (side: Prompt): Prompt =>
+  const { row_id, prompt, completion, rejected, margin, answer, tools, kept, number } = row;
+  const answering = (side: Prompt): string | Columns[] =>
     typeof prompt === "string" || typeof side !== "string"
-      ? side
+      ? writtenChat(side)
       : [{ role: "assistant", content: side }];
   const pair = rejected !== undefined;
   return {
     data_source,
-    prompt,
+    ...(tools !== undefined && { tools }),
+    prompt: writtenChat(prompt),
     ...(completion !== undefined && { [pair ? "chosen" : "completion"]: answering(completion) }),
     ...(pair && { rejected: answering(rejected) }),
     ...(margin !== undefined && { margin }),
@@ -115,7 +118,8 @@ export type Sameness = "prompt" | "row";
 export function sameness(row: PreparedRow, by: Sameness): Uint8Array {
   const parts = by === "prompt" ? [row.prompt] : [row.prompt, row.completion, row.rejected];
   const texts = parts.map((part) => textOf(part).replace(/\s+/g, " ").trim());
-  const rest = by === "prompt" ? [] : [row.answer ?? null, row.kept];
+  const rest: unknown[] = by === "prompt" ? [] : [row.answer ?? null, row.kept];
+  if (row.tools !== undefined) rest.push(row.tools);
   return hashOf(JSON.stringify([texts, rest]));
 }
 

@@ -48,7 +48,7 @@ export const ReadSource: typeof readSourceSchema = readSourceSchema;
  */
 const TAKEN = new Set(
   ("prompt completion chosen rejected margin answer label messages data_source reward_model " +
-    "extra_info responses_create_params id row_id").split(" "),
+    "extra_info responses_create_params id row_id tools").split(" "),
 );
 const COLUMN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 

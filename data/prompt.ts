@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { Chat } from "./chat.ts";
 
-const /** @internal */ messageSchema = z.strictObject({ role: z.string(), content: z.string() });
+const /** @internal */ messageSchema = z.strictObject({
+  role: z.string(),
+  content: z.string().nullable().describe("null where an assistant only calls tools."),
+  more: z.string().optional().describe(
+    "JSON of its other fields (`tool_calls`, `reasoning_content`, `name`, ...), in the file's " +
+      "order: templates write objects, and artifacts sort their keys. Absent: there are none.",
+  ),
+});
 /** One message of a chat. Rendered to text by the model's own chat template, in Python. */
 export type Message = z.infer<typeof messageSchema>;
 /** Schema of {@linkcode Message}. */
@@ -29,6 +36,10 @@ const /** @internal */ rowSchema = z.strictObject({
     "By how much the better completion of a preference should lead.",
   ),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
+  tools: z.string().optional().describe(
+    "JSON of the functions that a chat may call, for the chat template: a list of " +
+      "{ type, function }.",
+  ),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
 });
 /**

@@ -1,3 +1,4 @@
+import type { DataPlace } from "./errors.ts";
 import type { Row } from "./prompt.ts";
 
 /**
@@ -9,6 +10,8 @@ export type RowTable = {
   readonly size: number;
   /** The rows at these places, in this order. @throws {RangeError} If there is no such place. */
   rows(places: readonly number[]): Promise<Row[]>;
+  /** Where in its file a row is; absent: rows come from no file. */
+  placeOf?(place: number): Promise<DataPlace>;
   /** sha256 hex: changes if a file, or how it is read, changes. */
   readonly digest: string;
   /** How many rows each source has, in the table's order; absent: the table has one source. */

@@ -58,6 +58,9 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
     answer: z.string().optional().describe(
       "Field with the reference answer that rewards compare with.",
     ),
+    tools: z.string().optional().describe(
+      "Field with the functions that a chat may call: a list, or its JSON text.",
+    ).register(setting, ROW_FACTS),
   }).prefault({}).describe("Field names of rows in a custom shape."),
 });
 /** Files of rows, and how their rows are read. */

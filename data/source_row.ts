@@ -1,9 +1,10 @@
 import { DataError, type DataPlace } from "./errors.ts";
-import { normalise } from "./normalise.ts";
+import { givenAnswer, normalise } from "./normalise.ts";
 import type { Row } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 import type { FoundShape } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
+import { brokenText } from "./utf8_text.ts";
 
 /**
  * What every row must have besides a prompt. `every_turn`: a completion, which of `messages` has
@@ -11,7 +12,10 @@ import type { SourceConfig } from "./source_config.ts";
  */
 export type RowNeeds = "completion" | "every_turn" | "answer" | "preference";
 
-/** The row of a source's columns. @throws {DataError} If it lacks something. */
+/**
+ * The row of a source's columns.
+ * @throws {DataError} If it lacks something, or has text that is not Unicode.
+ */
 export function readRow(
   columns: Columns,
   { source, place, needs, found }: {
@@ -22,6 +26,8 @@ export function readRow(
   },
 ): Row {
   try {
+    const broken = brokenText(columns);
+    if (broken !== null) throw new RowProblem(broken.field, broken.why);
     const every_turn = needs === "every_turn";
     const row = normalise(columns, source, {
       preference: needs === "preference",
@@ -35,9 +41,12 @@ export function readRow(
     const fix = needed === "completion"
       ? "add it, or `messages` that end with the assistant's"
       : "add it";
+    const given = needed === "completion" ? undefined : givenAnswer(columns, source.fields.answer);
     throw new RowProblem(
       field,
-      `expected ${needed === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
+      `expected ${needed === "completion" ? "text" : "an answer as text"}, got ${
+        kind(given)
+      }; ${fix}`,
     );
   } catch (error) {
     if (!(error instanceof RowProblem)) throw error;

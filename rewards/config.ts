@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RewardStyle } from "../data/mod.ts";
+import { givenAnswer, kind, type RewardStyle } from "../data/mod.ts";
 import type {
   Called,
   ImportedFunction,
@@ -139,13 +139,20 @@ export function rowCheck(
   called: Called = {},
 ): (row: { answer?: string; columns: Record<string, unknown> }) => string | null {
   const { reward, own } = declared(config);
+  const isFunction = config.name === "python"; // It may read an answer that is no text.
   return ({ answer, columns }) => {
     try {
-      reward.check?.({ ...columns, answer }, own, called);
+      const known = isFunction && answer === undefined ? {} : { answer };
+      reward.check?.({ ...columns, ...known }, own, called);
       return null;
     } catch (error) {
-      if (error instanceof RangeError) return error.message;
-      throw error;
+      if (!(error instanceof RangeError)) throw error;
+      const given = answer ?? givenAnswer(columns);
+      if (typeof given !== "object" || isFunction) return error.message;
+      return `${error.message}. What it has as its answer is ${
+        kind(given)
+      }, which only a function ` +
+        "can grade, such as `my.py:compute_score`; a shipped reward needs text";
     }
   };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RewardStyle, setting } from "../data/mod.ts";
+import { givenAnswer, RewardStyle, setting } from "../data/mod.ts";
 import { type Called, defineProcessReward, type ProcessReward, type RewardRow } from "./define.ts";
 import { ofProcess, processOf } from "./process_limits.ts";
 
@@ -57,7 +57,9 @@ function requireColumns(
   { source, needs: said = [] }: Settings,
   { needs = [], style }: Called = {},
 ): void {
-  const lacking = [...said, ...needs].find((name) => (row[name] ?? null) === null);
+  const has = (name: string) =>
+    (row[name] ?? null) !== null || (name === "answer" && givenAnswer(row) !== undefined);
+  const lacking = [...said, ...needs].find((name) => !has(name));
   if (lacking === undefined) return;
   // Its parameters may be those of a framework, under names that were not recognised.
   const hint = style === "holdfast" && needs.includes(lacking)

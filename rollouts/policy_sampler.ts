@@ -217,9 +217,9 @@ export class PolicySampler {
 function promptsOf({ id, draws }: Slab): Slab {
   return {
     id,
-    draws: draws.map(({ row: { row_id, prompt }, ...draw }) => ({
+    draws: draws.map(({ row: { row_id, prompt, tools }, ...draw }) => ({
       ...draw,
-      row: { row_id, prompt, columns: {} },
+      row: { row_id, prompt, ...(tools && { tools }), columns: {} },
     })),
   };
 }

@@ -204,7 +204,8 @@ export class RewardScorer {
       await argumentsOf(shared, { op, group: "reward", artifacts: this.#artifacts });
     if (model !== undefined) {
       // The prompt before any template, because the model has its own.
-      const shared = await sharing("score_by_model", { prompt: group.row.prompt });
+      const { prompt, tools } = group.row;
+      const shared = await sharing("score_by_model", { prompt, ...(tools && { tools }) });
       const args = { model, shared, items: itemsOf(group) };
       return (await pool.ask("score_by_model", args, caller)).answers[0].results;
     }

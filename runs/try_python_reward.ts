@@ -9,6 +9,8 @@ type TriedItem = {
   /** For a function a text. */
   prompt: Prompt;
   row_prompt: Prompt;
+  /** For a reward model's chat template. */
+  tools?: string;
   completion: string;
   columns: Record<string, unknown>;
   answer?: string;

@@ -1,5 +1,5 @@
 import { parseRewards } from "../configs/mod.ts";
-import { firstRows, type RewardStyle, type Row } from "../data/mod.ts";
+import { firstRows, type RewardStyle, type Row, textOf } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { namedConfig, namedRows } from "./named_rows.ts";
@@ -74,7 +74,12 @@ async function tryOn(
   const { timeout_ms = USUAL_TIMEOUT_MS } = options;
   const config = await namedConfig(options.data) ?? {};
   // A reward model has its own chat template.
-  const asIs = () => rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
+  const asIs = () =>
+    rows.map((row) => ({
+      ...itemOf(row),
+      prompt: row.prompt,
+      ...(row.tools && { tools: row.tools }),
+    }));
   if (!(name in REWARDS) && await isDirectory(name)) {
     refuseSettings(name, { style: options.style });
     return await tryPythonReward(name, { rows: asIs(), timeout_ms, config });
@@ -95,15 +100,11 @@ async function tryOn(
 /** What a row is scored on: its completion, else its reference answer. */
 function completionOf(row: Row): string {
   const { completion, answer } = row;
-  if (typeof completion === "string") return completion;
-  if (Array.isArray(completion)) return completion.map((message) => message.content).join("\n");
-  return answer ?? "";
+  return completion === undefined ? answer ?? "" : textOf(completion);
 }
 
 function itemOf(row: Row) {
-  const prompt = typeof row.prompt === "string"
-    ? row.prompt
-    : row.prompt.map((message) => message.content).join("\n");
+  const prompt = textOf(row.prompt);
   const completion = completionOf(row);
   return {
     id: row.row_id,

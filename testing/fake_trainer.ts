@@ -38,11 +38,12 @@ export class FakeTrainer extends FakeOperator {
   readonly #artifacts: ArtifactStore;
   readonly #description: AlgorithmDescription;
   readonly #tokensMax: number | null;
+  readonly #refuses: string | null;
   #last: { version: string; steps: StepRecord[] } | null = null;
 
   /**
    * `describes`: what it finds in every algorithm's file. `tokens_max`: positions of its model;
-   * null: any number.
+   * null: any number. `refuses`: a row that its template cannot write.
    */
   constructor(
     options: {
@@ -51,12 +52,14 @@ export class FakeTrainer extends FakeOperator {
       ranks?: number;
       describes?: Partial<AlgorithmDescription>;
       tokens_max?: number | null;
+      refuses?: string;
     },
   ) {
     super(options.hook ?? null);
     this.#artifacts = options.artifacts;
     this.ranks = options.ranks ?? 1;
     this.#tokensMax = options.tokens_max ?? null;
+    this.#refuses = options.refuses ?? null;
     this.#description = { ...FAKE_DESCRIPTION, ...options.describes };
   }
 
@@ -110,8 +113,14 @@ export class FakeTrainer extends FakeOperator {
   async #measure({ rows: ref }: { rows: ArtifactRef }, blobs: Uint8Array[]): Promise<unknown> {
     const rows = await this.#artifacts.getJson(ref) as Pick<
       Row,
-      "prompt" | "completion" | "rejected"
+      "row_id" | "prompt" | "completion" | "rejected"
     >[];
+    const row = rows.findIndex(({ row_id }) => row_id === this.#refuses);
+    if (row >= 0) {
+      blobs.push(new Uint8Array());
+      const refused = { row, why: "message 2 tool_calls: nothing is written of it" };
+      return { rows: 0, model_tokens_max: this.#tokensMax, refused };
+    }
     const length = (text: Row["prompt"] = "") =>
       (typeof text === "string" ? text : JSON.stringify(text)).length;
     const lengths = rows.flatMap(({ prompt, completion, rejected }) => [

@@ -22,7 +22,7 @@ import { type Publication, wholeCheckpoint } from "./model_files.ts";
 import type { RestartCause } from "./recovery.ts";
 import type { TrainerBlock } from "./replan.ts";
 import type { NotResident } from "./roles/role.ts";
-import type { EvaluatedBatch } from "./roles/trainer.ts";
+import type { EvaluatedBatch, RefusedRow } from "./roles/trainer.ts";
 import { askedRoom, fitting } from "./room.ts";
 import { type RowLength, rowLengths } from "./row_lengths.ts";
 import { TrainerCalls, type TrainerOperation, type TrainerRole } from "./trainer_calls.ts";
@@ -343,12 +343,15 @@ export class PolicyTrainer {
       chat: Chat | null;
     },
     caller: Caller,
-  ): Promise<{ model_tokens_max: number | null; tokens: RowLength[] }> {
-    const { answers: [{ rows, model_tokens_max }], blobs } = await this.#calls.exclusive(
+  ): Promise<
+    { model_tokens_max: number | null; tokens: RowLength[]; refused?: RefusedRow }
+  > {
+    const { answers: [{ rows, model_tokens_max, refused }], blobs } = await this.#calls.exclusive(
       caller,
       () => this.#calls.ask("measure_rows", input, caller),
     );
-    return { model_tokens_max, tokens: rowLengths(blobs[0] ?? new Uint8Array(), rows) };
+    const tokens = rowLengths(blobs[0] ?? new Uint8Array(), rows);
+    return { model_tokens_max, tokens, ...(refused && { refused }) };
   }
 
   /** Describes an algorithm's file, after trying all of it. Needs no version. */

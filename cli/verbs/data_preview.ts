@@ -1,10 +1,13 @@
 import {
   firstRows,
+  givenAnswer,
+  type Prompt,
   type Row,
   ROW_SHAPES,
   rowChunks,
   type RowTable,
   type SourceSummary,
+  wholeMessage,
 } from "../../data/mod.ts";
 import { type NamedRows, namedRows } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
@@ -65,7 +68,8 @@ function counted(rows: number): string {
 const ODDITIES: [what: string, holds: (row: Row) => boolean][] = [
   [
     "rows have neither an answer nor a completion",
-    (row) => row.answer === undefined && row.completion === undefined,
+    ({ columns, answer, completion }) =>
+      (answer ?? completion ?? givenAnswer(columns)) === undefined,
   ],
   ["rows have an empty answer", (row) => row.answer !== undefined && row.answer.trim() === ""],
   ["rows have an empty prompt", (row) => row.prompt.length === 0],
@@ -82,12 +86,13 @@ async function warningsOf(table: RowTable): Promise<string[]> {
 }
 
 function describe(row: Row): string {
-  const short = (value: unknown) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
+  const short = (value: Prompt) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value.map(wholeMessage));
     return text.length > 300 ? `${text.slice(0, 300)}... (${text.length} characters)` : text;
   };
   return [
     `- row_id      ${row.row_id}`,
+    ...(row.tools === undefined ? [] : [`  tools       ${short(row.tools)}`]),
     `  prompt      ${short(row.prompt)}`,
     ...completionLines(row, short),
     ...(row.answer === undefined ? [] : [`  answer      ${short(row.answer)}`]),
@@ -97,7 +102,7 @@ function describe(row: Row): string {
 
 function completionLines(
   { completion, rejected, margin }: Row,
-  short: (value: unknown) => string,
+  short: (value: Prompt) => string,
 ): string[] {
   if (completion === undefined) return [];
   if (rejected === undefined) return [`  completion  ${short(completion)}`];

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { type CsvError, parse } from "csv-parse";
 import { DataError } from "../errors.ts";
 import type { Columns } from "../row_fields.ts";
+import { utf8OfLatin1 } from "../utf8_text.ts";
 import type { DataFormat, PackedFile } from "./format.ts";
 
 /**
@@ -17,13 +18,16 @@ export const csv: DataFormat = {
 };
 
 async function* readCsv(file: PackedFile): AsyncGenerator<Columns> {
+  let text = utf8OfLatin1;
   const parser = parse({
     bom: true,
+    // One character per byte: what is not UTF-8 would become U+FFFD silently.
+    encoding: "latin1",
     columns: (names: string[]) => checkedHeader(names, file),
     skip_empty_lines: true,
-    cast: (value, { quoting, header }) => value === "" && !quoting && !header ? null : value,
+    cast: (value, { quoting, header }) => value === "" && !quoting && !header ? null : text(value),
   });
-  const bytes = Readable.from(file.bytes());
+  const bytes = Readable.from(withoutMark(file, () => text = (value) => value));
   // A pipe passes on no errors: without this, reading a damaged archive would never end.
   bytes.on("error", (error) => parser.destroy(error));
   try {
@@ -32,13 +36,38 @@ async function* readCsv(file: PackedFile): AsyncGenerator<Columns> {
     const { code, lines, message } = error as CsvError & { lines?: number };
     if (!code?.startsWith("CSV_")) throw error;
     throw new DataError(
-      `the file is not CSV (${message}); every row must have one cell per column of the first ` +
+      `the file is not CSV (${
+        text(message)
+      }); every row must have one cell per column of the first ` +
         "row, and a cell with a comma, quote or newline must be quoted",
       { file: file.named, ...(lines !== undefined && { line: lines }) },
     );
   } finally {
     bytes.destroy();
   }
+}
+
+const UTF8_MARK = [0xef, 0xbb, 0xbf];
+const UTF16_MARK = [0xff, 0xfe];
+
+/**
+ * The bytes of a file without the byte order mark of UTF-8. That of UTF-16 stays: the parser then
+ * reads cells as text.
+ */
+async function* withoutMark(file: PackedFile, utf16: () => void): AsyncGenerator<Uint8Array> {
+  const begin: number[] = []; // A chunk may be shorter than the mark.
+  for await (const chunk of file.bytes()) {
+    if (begin.length >= UTF8_MARK.length) {
+      yield chunk;
+      continue;
+    }
+    for (const byte of chunk) begin.push(byte);
+    if (begin.length < UTF8_MARK.length) continue;
+    if (UTF16_MARK.every((byte, i) => begin[i] === byte)) utf16();
+    const marked = UTF8_MARK.every((byte, i) => begin[i] === byte);
+    yield Uint8Array.from(marked ? begin.slice(UTF8_MARK.length) : begin);
+  }
+  if (begin.length < UTF8_MARK.length) yield Uint8Array.from(begin);
 }
 
 function checkedHeader(names: string[], { named }: PackedFile): string[] {

@@ -1,9 +1,10 @@
-import { convert } from "hyparquet/src/convert.js";
+import { convert as converted } from "hyparquet/src/convert.js";
 import { decompressPage, readDataPage, readDataPageV2 } from "hyparquet/src/datapage.js";
 import { readRleBitPackedHybrid } from "hyparquet/src/encoding.js";
 import { readPlain } from "hyparquet/src/plain.js";
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from "hyparquet/src/schema.js";
 import type { ColumnDecoder, DataReader, DecodedArray, PageHeader } from "hyparquet/src/types.js";
+import { decimalOf } from "./decimal.ts";
 
 /** Values that are decoded together: those of a whole page would pile up as garbage. */
 const SLICE_VALUES = 256;
@@ -51,6 +52,13 @@ export function* pageSlices(page: Page): Generator<PageSlice> {
   const bytes = type === "BYTE_ARRAY" || type === "FIXED_LEN_BYTE_ARRAY";
   const text = element.converted_type === "UTF8" || element.logical_type?.type === "STRING";
   if (!bytes || text) free(values.view);
+}
+
+/** As the library, except for decimals, which it rounds silently. */
+function convert(values: DecodedArray, decoder: ColumnDecoder): DecodedArray {
+  const { converted_type, scale = 0 } = decoder.element;
+  if (converted_type !== "DECIMAL") return converted(values, decoder);
+  return Array.from(values as Iterable<unknown>, (value) => decimalOf(value, scale));
 }
 
 /** Returns memory at once: a buffer that outlived a page waits for a collection of everything. */

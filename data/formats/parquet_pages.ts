@@ -6,6 +6,7 @@ import { parquetSchema } from "hyparquet/src/metadata.js";
 import { getMaxRepetitionLevel, getTreePath } from "hyparquet/src/schema.js";
 import type { ColumnDecoder, DecodedArray } from "hyparquet/src/types.js";
 import { type Dictionary, dictionaryOf, type PageSlice, pageSlices } from "./parquet_page.ts";
+import { utf8Text } from "../utf8_text.ts";
 
 /** What is read for a page's header at first; most have fewer bytes. */
 const HEADER_BYTES = 4096;
@@ -36,7 +37,7 @@ export async function* rowsOfGroup(
     const values = columns.map(({ top, leaves }) => {
       if (top.children.length === 0) return leaves[0]!.take(count);
       const parts = new Map(leaves.map((leaf) => [leaf.name, leaf.take(count)]));
-      assembleNested(parts, top, DEFAULT_PARSERS);
+      assembleNested(parts, top, PARSERS);
       return parts.get(top.element.name)!;
     });
     yield Array.from(
@@ -46,6 +47,12 @@ export async function* rowsOfGroup(
     read += count;
   }
 }
+
+/** A text that is not UTF-8 is marked; the library would write U+FFFD into it. */
+const PARSERS = {
+  ...DEFAULT_PARSERS,
+  stringFromBytes: (bytes: Uint8Array | undefined) => bytes && utf8Text(bytes),
+};
 
 /** The values of one physical column in a row group, slice by slice. */
 class ColumnPages {
@@ -74,7 +81,7 @@ class ColumnPages {
       element: schemaPath.at(-1)!.element,
       schemaPath,
       ...column,
-      parsers: DEFAULT_PARSERS,
+      parsers: PARSERS,
       compressors,
       utf8: false,
     };

@@ -98,7 +98,7 @@ async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<Opene
   if (digest === data.digest) return data;
   const known = await ctx.read({ kinds: ["note/rows_repaired"], prefix: data.split });
   const failures = await ctx.read({ kinds: ["failure"], prefix: ctx.key });
-  const refused = failures.some(({ key, value }) => key === ctx.key && isTooLong(value));
+  const refused = failures.some(({ key, value }) => key === ctx.key && isOfRows(value));
   if (!refused && !known.some(({ value }) => (value as { digest: string }).digest === digest)) {
     return data;
   }
@@ -106,9 +106,9 @@ async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<Opene
   return { ...data, digest, rows };
 }
 
-function isTooLong(failure: unknown): boolean {
-  const { error } = failure as Failure;
-  return error.code === "bad_data" && error.facts.too_long !== undefined;
+function isOfRows(failure: unknown): boolean {
+  const { error: { code, facts } } = failure as Failure;
+  return code === "bad_data" && (facts.too_long ?? facts.refused) !== undefined;
 }
 
 /** What counting found: the limits, the rows beyond them in order, and the longest prompt. */
@@ -126,14 +126,16 @@ async function measured(
   let longest = 0;
   let limits: Limits = { prompt: Infinity, sequence: Infinity };
   for await (const { from, rows } of rowChunks(table, { rows: ROWS_MEASURED })) {
-    const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({
+    const asked = rows.map(({ row_id, prompt, completion, rejected, tools }) => ({
       row_id,
       prompt,
       completion,
       rejected,
+      tools,
     }));
     const given = { model_path, use, rows: await ctx.artifacts.putJson(asked), chat: chat ?? null };
-    const { model_tokens_max, tokens } = await trainer.measureRows(given, ctx);
+    const { model_tokens_max, tokens, refused } = await trainer.measureRows(given, ctx);
+    if (refused) throw await unusable(table, { place: from + refused.row, why: refused.why });
     limits = limitsOf(input, model_tokens_max);
     for (const [i, { prompt, sequence }] of tokens.entries()) {
       longest = Math.max(longest, prompt);
@@ -143,6 +145,20 @@ async function measured(
     }
   }
   return { limits, long, longest };
+}
+
+/** A row that the model's template or tokenizer refuses. */
+async function unusable(
+  table: RowTable,
+  { place, why }: { place: number; why: string },
+): Promise<BadDataError> {
+  const [row] = await table.rows([place]);
+  const { file, line, row: number } = await table.placeOf?.(place) ?? {};
+  const at = line === undefined ? `${file} row ${number}` : `${file}:${line}`;
+  return new BadDataError(
+    `Cannot use row '${row!.row_id}'${file === undefined ? "" : ` (${at})`}: ${why}`,
+    { rows: [row!.row_id], refused: place },
+  );
 }
 
 /** A prompt to continue must leave room for at least one token. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { PreparedNeeds } from "../../configs/mod.ts";
-import { ArtifactRef, inMessages } from "../../data/mod.ts";
-import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
+import { ArtifactRef, inMessages, needsTemplate } from "../../data/mod.ts";
+import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import type { RowLength } from "../../workers/mod.ts";
 import { ColumnTypesRecord, placesIn, rowsOfPart, ThinnedPart } from "../prepared_part.ts";
 import { Trainer } from "../resources.ts";
@@ -38,13 +38,18 @@ export const measurePart: Stage<Input, MeasuredPart> = defineStage({
     const left_out = await placesIn(item.left_out, ctx);
     for await (const { row, place } of rowsOfPart(item, ctx)) {
       if (left_out.has(place)) continue;
-      const { row_id, prompt, completion, rejected } = inMessages(row, types);
-      rows.push({ row_id, prompt, completion, rejected });
+      const { row_id, prompt, completion, rejected, tools } = inMessages(row, types);
+      rows.push({ row_id, prompt, completion, rejected, tools });
     }
     if (rows.length === 0) return item;
     const use = needs === "completion" || needs === "preference" ? needs : "prompt";
-    const asked = { model_path, use, rows: await ctx.artifacts.putJson(rows), chat: null } as const;
-    const { tokens } = await ctx.resource(Trainer).measureRows(asked, ctx);
+    const chat = rows.some(needsTemplate) ? { template_arguments: {} } : null;
+    const asked = { model_path, use, rows: await ctx.artifacts.putJson(rows), chat } as const;
+    const { tokens, refused } = await ctx.resource(Trainer).measureRows(asked, ctx);
+    if (refused) {
+      const { row_id } = rows[refused.row]!;
+      throw new BadDataError(`Cannot use row '${row_id}': ${refused.why}`, { rows: [row_id] });
+    }
     return { ...item, tokens: await ctx.artifacts.putJson(tokens) };
   },
 });

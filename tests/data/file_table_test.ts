@@ -23,7 +23,8 @@ async function table() {
     prompt: String(columns.x),
     columns,
   });
-  const files = [{ named: "rows.jsonl", path, seen: await stateOf(path), read }];
+  const counts = "line" as const;
+  const files = [{ named: "rows.jsonl", path, counts, seen: await stateOf(path), read }];
   return new FileTable({ size: SIZE, digest: "d", index, files });
 }
 

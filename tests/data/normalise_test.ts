@@ -55,7 +55,7 @@ Deno.test("normalise() reads GSM8K: the number after #### is the answer, the who
   match(row.row_id, /^[0-9a-f]{20}$/);
 });
 
-Deno.test("normalise() takes the last assistant turn of messages as the completion, and drops other keys of a message", () => {
+Deno.test("normalise() takes the last assistant turn of messages as the completion, and keeps other keys of a message", () => {
   const messages = [
     { role: "user", content: "a", name: "x" },
     { role: "assistant", content: "b" },
@@ -66,10 +66,52 @@ Deno.test("normalise() takes the last assistant turn of messages as the completi
   strictEqual(row.row_id, "7");
   strictEqual(row.completion, "d");
   deepStrictEqual(row.prompt, [
-    { role: "user", content: "a" },
+    { role: "user", content: "a", more: '{"name":"x"}' },
     { role: "assistant", content: "b" },
     { role: "user", content: "c" },
   ]);
+});
+
+Deno.test("normalise() reads no text answer where it is an object or a list; columns keep it", () => {
+  const ground_truth = { target: 9, numbers: [2, 3, 4] };
+  const verl = normalise({ prompt: "p", reward_model: { ground_truth } }, source());
+  strictEqual("answer" in verl, false);
+  deepStrictEqual(verl.columns.reward_model, { ground_truth });
+  strictEqual("answer" in normalise({ question: "q", answer: ["a", "b"] }, source()), false);
+  const named = source({ fields: { prompt: "q", answer: "all" } });
+  strictEqual("answer" in normalise({ q: "p", all: ["a"] }, named), false);
+});
+
+Deno.test("normalise() writes a number as digits, whatever its size", () => {
+  const answer = (value: unknown) => normalise({ prompt: "p", answer: value }, source()).answer;
+  deepStrictEqual([1e21, 1e-7, 7, 0.5, true].map(answer), [
+    "1000000000000000000000",
+    "0.0000001",
+    "7",
+    "0.5",
+    "true",
+  ]);
+});
+
+Deno.test("normalise() hands a row's tools to chats, wherever frameworks put them", () => {
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const prompt = [{ role: "user", content: "a" }];
+  const request = { input: prompt, tools: [{ type: "function", name: "f" }] };
+  for (
+    const columns of [
+      { prompt, tools },
+      { prompt, tool_defs: JSON.stringify(tools) },
+      { responses_create_params: request },
+    ]
+  ) {
+    strictEqual(normalise(columns, source()).tools, JSON.stringify(tools));
+  }
+  const named = source({ fields: { tools: "functions" } });
+  const both = normalise({ prompt, tools: "a hammer", functions: tools }, named);
+  strictEqual(both.tools, JSON.stringify(tools));
+  // Text goes through no template; a row without tools has the bytes that it always had.
+  strictEqual("tools" in normalise({ prompt: "a", tools: "a hammer" }, source()), false);
+  strictEqual("tools" in normalise({ prompt, tools: [] }, source()), false);
 });
 
 Deno.test("normalise() keeps prompt, completion and answer of plain and chat rows", () => {

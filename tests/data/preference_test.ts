@@ -34,6 +34,27 @@ Deno.test("completions of one assistant message are its text; longer ones stay m
   });
 });
 
+Deno.test("a pair keeps its tools and what its sides call", () => {
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const prompt = [{ role: "user", content: "q" }];
+  const calling = (name: string) => [
+    { role: "assistant", content: null, tool_calls: [{ function: { name, arguments: {} } }] },
+  ];
+  const pair = pairOf(
+    normalise(
+      { tools, chosen: [...prompt, ...calling("f")], rejected: [...prompt, ...calling("g")] },
+      SourceConfig.parse({ path: "unused" }),
+      { preference: true },
+    ),
+  );
+  strictEqual(pair.tools, JSON.stringify(tools));
+  const sides = ["f", "g"].map((name) => {
+    const { role, content, ...more } = calling(name)[0]!;
+    return [{ role, content, more: JSON.stringify(more) }];
+  });
+  deepStrictEqual([pair.prompt, pair.chosen, pair.rejected], [prompt, ...sides]);
+});
+
 Deno.test("configured fields are read, nested ones too", () => {
   const row = { q: "a", pair: { good: "b", bad: "c" }, lead: 2 };
   const fields = { prompt: "q", chosen: "pair.good", rejected: "pair.bad", margin: "lead" };

@@ -31,6 +31,20 @@ Deno.test("preparedColumns() has verl's shape, and messages beside messages", ()
   );
 });
 
+Deno.test("preparedColumns() writes tools and arguments as JSON text: no two rows have their types", () => {
+  const tools = '[{"type":"function","function":{"name":"f"}}]';
+  const called = (given: unknown) => [{ function: { name: "f", arguments: given } }];
+  const said = { role: "assistant", content: null };
+  const calling = (given: unknown) =>
+    row({ tools, completion: [{ ...said, more: JSON.stringify({ tool_calls: called(given) }) }] });
+  const columns = preparedColumns(calling({ a: 1 }), origin);
+  strictEqual(columns.tools, tools);
+  deepStrictEqual(columns.completion, [{ ...said, tool_calls: called('{"a":1}') }]);
+  const same = (one: PreparedRow) => sameness(one, "row");
+  notDeepStrictEqual(same(calling({})), same({ ...calling({}), tools: undefined }));
+  notDeepStrictEqual(same(calling({})), same(calling({ a: 2 })));
+});
+
 Deno.test("preparedColumns() has TRL's shape for a preference", () => {
   const { chosen, rejected, margin, completion } = preparedColumns(
     row({ prompt: "p", completion: "good", rejected: "bad", margin: 2 }),

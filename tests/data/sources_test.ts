@@ -71,7 +71,21 @@ const BROKEN: {
     line: 1,
     says: /:1: the line begins a JSON array; /,
   },
-  { name: "not UTF-8", text: new Uint8Array([0x22, 0xff, 0x22, 10]), line: 1, says: /not UTF-8/ },
+  {
+    name: "not UTF-8",
+    text: Uint8Array.from(
+      '{"prompt":"a"}\n{"prompt":"a","note":["caf\xe9"]}\n',
+      (one) => one.charCodeAt(0),
+    ),
+    line: 2,
+    says: /:2 note\.0: the text has bytes that are not UTF-8/,
+  },
+  {
+    name: "half a character",
+    text: '{"prompt":"half \\ud83d emoji"}\n',
+    line: 1,
+    says: /:1 prompt: the text has half of a surrogate pair/,
+  },
   {
     name: "no prompt",
     text: lines({ text: "x" }),
@@ -240,4 +254,19 @@ Deno.test("loadRows() counts the rows of each source that are left", async () =>
   const b = await file(lines({ id: 2, prompt: "p" }, { id: 3, prompt: "q" }));
   const { sources } = await loadRows([{ path: a, duplicates: "skip" }, { path: b }]);
   deepStrictEqual(sources, [1, 2]);
+});
+
+Deno.test("loadRows() keeps the digits of large integers: in ids, answers and columns", async () => {
+  const line = (last: number) =>
+    `{"id":900719925474099${last},"prompt":"p","answer":900719925474099${last},"code":123456789012345678${last}}\n`;
+  const table = await loadRows([{ path: await file(line(2) + line(3)) }]);
+  const rows = await table.rows([0, 1]);
+  deepStrictEqual(
+    rows.map(({ row_id, answer, columns: { code } }) => [row_id, answer, code]),
+    [2, 3].map((last) => [
+      `900719925474099${last}`,
+      `900719925474099${last}`,
+      `123456789012345678${last}`,
+    ]),
+  );
 });

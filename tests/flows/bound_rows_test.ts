@@ -61,6 +61,26 @@ Deno.test("rows that are too long are named before anything is generated", async
   );
 });
 
+Deno.test("a row that the template refuses is named with file and line before anything is generated", async () => {
+  const home = await stores();
+  const trainer = new FakeTrainer({ artifacts: home.artifacts, refuses: "row-2" });
+  const table = Object.assign(prompts([4, 4, 4]), {
+    placeOf: (place: number) => Promise.resolve({ file: "t.jsonl", line: place + 1 }),
+  });
+  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }] }, checkpoints: {} });
+  const { samplers } = await execute(online, config, { ...home, trainer, rows: { train: table } });
+  const view = await runView(home.store, (await home.store.head("run"))!, {
+    workers: [],
+    metrics: {},
+  });
+  const generated = samplers.flatMap(({ calls }) => calls).filter(({ op }) => op === "generate");
+  deepStrictEqual(generated, []);
+  match(
+    (view.error as ErrorJson).message,
+    /: Cannot use row 'row-2' \(t\.jsonl:3\): message 2 tool_calls: nothing is written of it$/,
+  );
+});
+
 /** Starts one run again and again, each time with these rows of both splits. */
 async function resumed(
   ...tries: { train: readonly number[]; eval: readonly number[]; broken?: boolean }[]

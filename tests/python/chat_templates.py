@@ -56,6 +56,20 @@ OPENED = loop(
     ask("<|im_start|>assistant\n<think>\n"),
 )
 
+# Tools, their calls and thoughts, as in Qwen's templates.
+CALLING = """\
+{%- if tools %}{{- '<|im_start|>system\\n' + (tools | tojson) + '<|im_end|>\\n' }}{% endif %}
+{%- for m in messages %}
+{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.reasoning_content %}{{- '<think>' + m.reasoning_content + '</think>' }}{% endif %}
+{{- m.content or '' }}
+{%- for call in m.tool_calls or [] %}
+{{- '<call>' + call.function.name + (call.function.arguments | tojson) + '</call>' }}
+{%- endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"""
+
 SHAPES = {
     "gemma": Shape(
         "{{ bos_token }}"

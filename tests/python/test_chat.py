@@ -4,12 +4,19 @@ templates.
 """
 
 import datetime as dt
+import json
 
 import pytest
 
-from chat_templates import OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
+from chat_templates import CALLING, OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised, turn_end
+from holdfast_worker.prompts import (
+    encode_prompt,
+    encode_rows,
+    encode_supervised,
+    refuse_ignored,
+    turn_end,
+)
 from holdfast_worker.sampler.stopping import end_tokens, turn_ends
 
 CHAT = {"template_arguments": {}}
@@ -108,6 +115,78 @@ def test_a_pair_is_one_sequence_a_side_so_a_template_that_rewrites_turns_is_refu
         match="does not keep earlier turns .*: give each assistant turn a separate row",
     ):
         encode_supervised(tokenizer_for("qwen3"), chat[:1], chat[1:], CHAT)
+
+
+TOOLS = json.dumps([{"type": "function", "function": {"name": "sum"}}])
+
+
+def calling(arguments, content=""):
+    call = {"type": "function", "function": {"name": "sum", "arguments": arguments}}
+    return said(content, tool_calls=[call])
+
+
+def said(content, **more):
+    """A message of the assistant as rows have it."""
+    return {"role": "assistant", "content": content, "more": json.dumps(more)}
+
+
+def calling_tokenizer():
+    return tokenizer_of(CALLING, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+
+
+@pytest.mark.parametrize("content", ["", None])
+@pytest.mark.parametrize("arguments", [{"b": 1.0, "a": 2}, '{"b": 1.0, "a": 2}'])
+def test_tools_calls_and_thoughts_are_asked_and_taught(content, arguments):
+    tokenizer = calling_tokenizer()
+    answer = said("2", reasoning_content="hm")
+    turns = [calling(arguments, content), {"role": "tool", "content": "2"}, answer]
+    ((tokens, mask),) = encode_rows(tokenizer, says("hi"), turns, CHAT, tools=TOOLS)
+    assert (
+        text_of(tokenizer, tokens, mask)
+        == '<call>sum{"b": 1.0, "a": 2}</call><|im_end|><think>hm</think>2<|im_end|>'
+    )
+    asked = encode_prompt(tokenizer, says("hi"), CHAT, tools=TOOLS)
+    assert (
+        '[{"type": "function", "function": {"name": "sum"}}]' in asked[0]
+        and tokens[: len(asked[1])] == asked[1]
+    )
+    refuse_ignored(tokenizer, says("hi"), turns, CHAT, tools=TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("turn", "tools", "what"),
+    [
+        ("yo", TOOLS, "tools"),
+        ([calling({})], None, "message 2 tool_calls"),
+        ([said("b", reasoning_content="hm")], None, "message 2 reasoning_content"),
+        ([said("b", thinking="hm")], None, "message 2 thinking"),
+    ],
+)
+def test_what_a_template_does_not_write_is_refused_with_its_field(turn, tools, what):
+    tokenizer = tokenizer_for("chatml on a base model")
+    with pytest.raises(BadDataError, match=f"^{what}: the model's chat template writes nothing"):
+        refuse_ignored(tokenizer, says("hi"), turn, CHAT, tools=tools)
+
+
+def test_a_thought_of_an_earlier_turn_may_be_left_out_of_a_prompt():
+    tokenizer = tokenizer_for("chatml on a base model")
+    prompt = [*says("a"), said("b", reasoning_content="hm"), *says("c")]
+    refuse_ignored(tokenizer, prompt, "yo", CHAT)
+
+
+def test_a_missing_content_is_never_written_as_none():
+    template = loop(
+        "{{ m.role }}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}<eos>",
+        "",
+    )
+    with pytest.raises(BadDataError, match="^message 2 content: .* writes null as 'None'"):
+        refuse_ignored(tokenizer_of(template, (), "<eos>"), says("hi"), [calling({}, None)], CHAT)
+
+
+def test_what_only_a_template_could_write_is_refused_without_one():
+    for prompt in ("hi", says("hi")):
+        with pytest.raises(BadDataError, match="Cannot teach tool_calls of a message because"):
+            encode_rows(calling_tokenizer(), prompt, [calling({})], None)
 
 
 def test_template_arguments_reach_the_template():

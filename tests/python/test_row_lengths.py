@@ -9,7 +9,6 @@ from transformers import AutoTokenizer
 
 import sampler_fixtures as fixtures
 from chat_templates import THINKING
-from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised
 from holdfast_worker.trainer.row_lengths import RowLengths
 from holdfast_worker.wire_types import TrainerMeasureRows
@@ -79,11 +78,18 @@ def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arg
 
 
 def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
-    with pytest.raises(
-        BadDataError,
-        match="Cannot use row 'empty': Cannot encode a prompt because it has no tokens",
-    ):
-        measure(tmp_path, model, "prompt", [{"row_id": "empty", "prompt": ""}])
+    rows = [ROWS[0], {"row_id": "empty", "prompt": ""}]
+    answer, lengths = measure(tmp_path, model, "prompt", rows)
+    assert (answer["rows"], answer["refused"]["row"], lengths) == (0, 1, [])
+    assert answer["refused"]["why"].startswith("Cannot encode a prompt because it has no tokens")
+
+
+@pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
+def test_measure_rows_names_what_the_template_does_not_write(tmp_path, model, use):
+    tools = json.dumps([{"type": "function", "function": {"name": "f"}}])
+    chat = {"template_arguments": {}}
+    answer, _ = measure(tmp_path, model, use, [{**ROWS[1], "tools": tools}], chat=chat)
+    assert answer["refused"]["why"].startswith("tools: the model's chat template writes nothing")
 
 
 def test_generate_shows_the_model_the_last_tokens_of_a_bounded_prompt(model):

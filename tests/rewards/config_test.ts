@@ -51,6 +51,22 @@ Deno.test("checkedScore() refuses a number that is not finite", () => {
   throws(() => checkedScore(undefined as unknown as number, "r"), RangeError);
 });
 
+Deno.test("rowCheck() lets functions have an answer that is no text, and tells graders that need one", () => {
+  const list = { columns: { answer: ["a", "b"] } };
+  const verl = { columns: { reward_model: { ground_truth: { target: 9 } } } };
+  const python = RewardConfig.parse({ name: "python", source: "/x/my.py:fn" });
+  for (const row of [list, verl]) {
+    strictEqual(rowCheck(python, { needs: ["answer"] })(row), null);
+    for (const name of ["gsm8k", "exact_match", "math", "characters_in_place"]) {
+      match(
+        rowCheck(RewardConfig.parse({ name }))(row)!,
+        /its answer is (a list|an object), which only a function can grade/,
+      );
+    }
+  }
+  match(rowCheck(python, { needs: ["answer"] })({ columns: {} })!, /the row has no 'answer'$/);
+});
+
 Deno.test("rowCheck() names what a row lacks for the reward", () => {
   const row = { answer: "7", columns: { unit: "m", empty: null } };
   const marked = rowCheck(RewardConfig.parse({ name: "gsm8k" }));

@@ -48,6 +48,18 @@ Deno.test("PolicySampler.load() loads every sampler and gives each proof", async
   strictEqual(proofs[0]!.probe_sha256, proofs[1]!.probe_sha256);
 });
 
+Deno.test("PolicySampler.generate() sends a row's prompt and tools, no columns", async () => {
+  const operator = new FakeSampler();
+  const sampler = new PolicySampler({ operators: [operator] });
+  const of = await published("with-tools", 0.5);
+  const tools = '[{"type":"function"}]';
+  const row = { row_id: "r", prompt: [{ role: "user", content: "q" }], tools };
+  const asked: Slab = { id: "1-1", draws: [{ draw: 1, row: { ...row, columns: { tools } } }] };
+  await sampler.generate({ ...work(of), slab: asked }, caller());
+  const { args } = operator.calls.find(({ op }) => op === "generate")!;
+  deepStrictEqual((args as { slab: Slab }).slab.draws[0]!.row, { ...row, columns: {} });
+});
+
 Deno.test("PolicySampler.generate() has a dropped publication written again", async () => {
   const v1 = await published("dropped", 1);
   await Deno.remove(v1.publication.dir, { recursive: true });

@@ -93,7 +93,7 @@ const operations = {
   },
   /** Imports a function of the user and says what it is, without calling it. */
   identify: { args: imported, output: Identity },
-  /** Asks a reward model about all items. `shared`: {prompt}. */
+  /** Asks a reward model about all items. `shared`: {prompt, tools?}. */
   score_by_model: {
     args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(CompletionItem) }),
     output,

@@ -96,6 +96,11 @@ const ModelDigest = z.string().nullable().describe(
     "rejected. null: unknown.",
 );
 
+/** A row of a request, and why it cannot be used. */
+const RefusedRow = z.strictObject({ row: z.int(), why: z.string() });
+/** @internal */
+export type RefusedRow = z.infer<typeof RefusedRow>;
+
 const operations = {
   /** Creates a small randomly initialised model and its tokenizer (quickstart, tests). */
   create_model: {
@@ -126,6 +131,9 @@ const operations = {
       rows: z.int(),
       model_tokens_max: z.int().nullable().describe(
         "The model's positions; null: its configuration does not say.",
+      ),
+      refused: RefusedRow.optional().describe(
+        "The first row that the model's template or tokenizer refuses; then no row is measured.",
       ),
     }),
   },
@@ -302,6 +310,7 @@ export const trainerRole = defineRole({
     NumericsOffload: Numerics.shape.offload.unwrap(),
     Message,
     Row,
+    RefusedRow,
     GroupRef,
     SequenceColumn,
     TokenColumn,

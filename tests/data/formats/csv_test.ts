@@ -1,5 +1,6 @@
-import { deepStrictEqual, match, rejects } from "node:assert/strict";
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { csv } from "../../../data/formats/csv.ts";
+import { brokenText } from "../../../data/utf8_text.ts";
 
 /** Rows of a text that arrives in pieces of `size` bytes. */
 function rowsOf(text: string | Uint8Array, size = 3): Promise<Record<string, unknown>[]> {
@@ -21,6 +22,20 @@ Deno.test("csv reads a byte-order mark, quoted commas, quotes and newlines", asy
 Deno.test("csv tells an empty cell from an empty text, and keeps numbers as texts", async () => {
   deepStrictEqual(await rowsOf('a,b,c\n,"",007\n'), [{ a: null, b: "", c: "007" }]);
 });
+
+Deno.test("csv reads UTF-8 however it is cut, and marks what is not UTF-8 in its cell", async () => {
+  for (const size of [1, 2, 3, 64]) {
+    deepStrictEqual(await rowsOf('\uFEFF"ä",b\n😀é,x\n', size), [{ "ä": "😀é", b: "x" }]);
+    const latin1 = Uint8Array.from("a,b\nx,caf\xe9\n", (one) => one.charCodeAt(0));
+    const [row] = await rowsOf(latin1, size);
+    strictEqual(brokenText(row)?.field, "b");
+    deepStrictEqual(await rowsOf(utf16("\uFEFFa,b\né,x\n"), size + 2), [{ a: "é", b: "x" }]);
+  }
+});
+
+function utf16(text: string): Uint8Array {
+  return new Uint8Array(Uint16Array.from(text, (one) => one.charCodeAt(0)).buffer);
+}
 
 const BROKEN: [string, string, RegExp][] = [
   ["a row with a cell too few", "a,b\n1,2\n3\n", /^rows\.csv:3: the file is not CSV \(.*got 1/],

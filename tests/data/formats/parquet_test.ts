@@ -102,3 +102,16 @@ Deno.test("parquet's row is refused by its number: an image in place of text", a
     return true;
   });
 });
+
+Deno.test("parquet's text that is not UTF-8 is refused by its row and field", async () => {
+  const source = { path: `${dir}/latin1.parquet` };
+  await rejects(loadRows([source], { home: `${dir}/home` }), (error: Error) => {
+    match(error.message, /latin1\.parquet row 2 note: the text has bytes that are not UTF-8/);
+    return true;
+  });
+});
+
+Deno.test("parquet keeps the digits of decimals", async () => {
+  const rows = await rowsOf(`${dir}/decimals.parquet`);
+  deepStrictEqual(rows.map(({ exact }) => exact), [1.5, -0.1, "12345678901234567890.125"]);
+});

@@ -8,6 +8,7 @@ import datetime
 import json
 import pathlib
 import sys
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +27,7 @@ PAGES = {
     },
     "statistics": {"write_statistics": True, "write_page_index": True},
 }
+DECIMALS = ["1.500", "-0.100", "12345678901234567890.125"]
 SAFE_INTEGER_MAX = 2**53 - 1
 EPOCH = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
 
@@ -82,6 +84,15 @@ def main() -> None:
         pq.write_table(table, directory / f"{name}.parquet", row_group_size=group_rows, **options)
     lines = "".join(json.dumps(as_json(row), ensure_ascii=False) + "\n" for row in rows)
     (directory / "rows.jsonl").write_text(lines, encoding="utf-8")
+    write_latin1(directory / "latin1.parquet")
+    exact = pa.array(map(Decimal, DECIMALS), pa.decimal128(38, 3))
+    pq.write_table(pa.table({"exact": exact}), directory / "decimals.parquet")
+
+
+def write_latin1(path: pathlib.Path) -> None:
+    """The second row's text is not UTF-8, which Parquet says of all texts."""
+    texts = pa.array([b"a", b"caf\xe9"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"prompt": pa.array(["a", "b"]), "note": texts}), path)
 
 
 main()

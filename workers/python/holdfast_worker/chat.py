@@ -11,14 +11,17 @@ model writes: content and the end of the turn, which is a token of the template'
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from holdfast_worker.message import Message, whole_message
 from holdfast_worker.operation import BadDataError
 
-Message = Mapping[str, Any]
+# What an assistant says beside its content. A template that writes none of it would teach nothing.
+THOUGHTS = ("reasoning_content", "thinking")
 PROBE = "holdfastprobe"  # Letters alone, which no template changes.
 SHOWN = 60
 
@@ -36,12 +39,19 @@ class Turn:
 
 class ChatFormat:
     """
-    `arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's. `date`
-    (YYYY-MM-DD) is what it takes for today; None: it reads the clock.
+    `arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's; so do
+    `tools`, JSON of the functions that a row offers. `date` (YYYY-MM-DD) is what it takes for
+    today; None: it reads the clock. Messages have what `data/prompt.ts` says: JSON of all fields
+    but role and content is their `more`.
     """
 
     def __init__(
-        self, tokenizer: Any, arguments: Mapping[str, Any] | None = None, date: str | None = None
+        self,
+        tokenizer: Any,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        tools: str | None = None,
+        date: str | None = None,
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise BadDataError(
@@ -50,7 +60,11 @@ class ChatFormat:
                 "a chat model"
             )
         self.tokenizer = tokenizer
-        self.arguments = {**(arguments or {}), **(_clock_of(date) if date else {})}
+        self.arguments = {
+            **(arguments or {}),
+            **(_clock_of(date) if date else {}),
+            **({"tools": json.loads(tools)} if tools else {}),
+        }
 
     def asked(self, messages: Sequence[Message]) -> str:
         """The text that the assistant's next turn is sampled after."""
@@ -81,6 +95,45 @@ class ChatFormat:
             place for place in range(first, len(messages)) if messages[place]["role"] == "assistant"
         ]
         return [self._turn(messages[: place + 1]) for place in places]
+
+    def refuse_ignored(self, messages: Sequence[Message], first: int) -> None:
+        """
+        Refuses what the template does not write: tools, calls of tools, thoughts in turns that are
+        taught (from message number `first` on). Rows would be asked and taught without them, and
+        nothing would say so.
+        """
+        if "tools" in self.arguments:
+            bare = ChatFormat(self.tokenizer, {**self.arguments, "tools": None})
+            if self._text(messages) == bare._text(messages):
+                raise _ignored("tools")
+        wholes = [whole_message(message) for message in messages]
+        for place, message in enumerate(wholes):
+            taught = place >= first and message["role"] == "assistant"
+            for field in ("tool_calls", *(THOUGHTS if taught else ())):
+                rest = {name: value for name, value in message.items() if name != field}
+                if message.get(field) and self._same(wholes[:place], message, rest):
+                    raise _ignored(f"message {place + 1} {field}")
+            if message["content"] is None:
+                self._refuse_none(wholes[: place + 1])
+
+    def _refuse_none(self, messages: Sequence[Message]) -> None:
+        """Templates that do not expect a missing content write Python's word for it."""
+        empty = self._text([*messages[:-1], {**messages[-1], "content": ""}])
+        if (self._text(messages) or "").count("None") > (empty or "").count("None"):
+            raise BadDataError(
+                f"message {len(messages)} content: the model's chat template writes null as 'None'. "
+                "Fix: give an empty text"
+            )
+
+    def _same(self, before: Sequence[Message], one: Message, other: Message) -> bool:
+        return self._text([*before, one]) == self._text([*before, other])
+
+    def _text(self, messages: Sequence[Message]) -> str | None:
+        """None: the template refuses them."""
+        try:
+            return self._render(messages, add_generation_prompt=False)
+        except BadDataError:
+            return None
 
     def _turn(self, messages: Sequence[Message]) -> Turn:
         asked, whole = (
@@ -116,7 +169,7 @@ class ChatFormat:
 
         try:
             return self.tokenizer.apply_chat_template(
-                list(messages),
+                [_with_arguments(whole_message(message)) for message in messages],
                 tokenize=False,
                 add_generation_prompt=add_generation_prompt,
                 **self.arguments,
@@ -132,3 +185,25 @@ class ChatFormat:
 def _clock_of(date: str) -> dict[str, Callable[[str], str]]:
     """`strftime_now` of transformers, which templates ask for today, at the beginning of a day."""
     return {"strftime_now": dt.datetime.fromisoformat(date).strftime}
+
+
+def _ignored(field: str) -> BadDataError:
+    return BadDataError(
+        f"{field}: the model's chat template writes nothing of it. Fix: remove it, or use a model whose template "
+        "writes it"
+    )
+
+
+def _with_arguments(message: Message) -> Message:
+    """
+    Calls with their arguments as an object, which templates expect: OpenAI writes its JSON text.
+    """
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [_called(call) for call in calls]} if calls else message
+
+
+def _called(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(call.get("function"), Mapping):
+        return {**call, "function": _called(call["function"])}
+    arguments = call.get("arguments")
+    return {**call, "arguments": json.loads(arguments)} if isinstance(arguments, str) else call

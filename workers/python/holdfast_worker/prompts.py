@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast_worker.chat import ChatFormat, Turn
+from holdfast_worker.chat import THOUGHTS, ChatFormat, Turn
+from holdfast_worker.message import whole_message
 from holdfast_worker.operation import BadDataError
 
 Turns = Sequence[Mapping[str, Any]]
@@ -25,12 +26,14 @@ Chat = Mapping[str, Any] | None
 Encoded = tuple[list[int], list[int]]  # Tokens [T] and mask [T].
 
 
-def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[str, list[int]]:
+def encode_prompt(
+    tokenizer: Any, prompt: Prompt, chat: Chat = None, *, tools: str | None = None
+) -> tuple[str, list[int]]:
     """The text that the model sees, and its tokens, up to the first sampled token."""
     if isinstance(prompt, str):
         text, tokens = prompt, _encode_opening(tokenizer, prompt)
     else:
-        text = chat_format(tokenizer, chat).asked(prompt)
+        text = chat_format(tokenizer, chat, tools).asked(prompt)
         tokens = _encode(tokenizer, text)
     if not tokens:
         raise BadDataError(
@@ -40,13 +43,18 @@ def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[st
 
 
 def encode_supervised(
-    tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
+    tokenizer: Any,
+    prompt: Prompt,
+    completion: Prompt,
+    chat: Chat = None,
+    *,
+    tools: str | None = None,
 ) -> Encoded:
     """
     Tokens and mask of a row with one sequence: the mask is 1 on the tokens that the model would
     have sampled.
     """
-    sequences = encode_rows(tokenizer, prompt, completion, chat)
+    sequences = encode_rows(tokenizer, prompt, completion, chat, tools=tools)
     if len(sequences) > 1:
         raise BadDataError(
             "Cannot encode a chat with several assistant turns as one sequence because the chat "
@@ -57,7 +65,12 @@ def encode_supervised(
 
 
 def encode_rows(
-    tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
+    tokenizer: Any,
+    prompt: Prompt,
+    completion: Prompt,
+    chat: Chat = None,
+    *,
+    tools: str | None = None,
 ) -> list[Encoded]:
     """
     The sequences of a supervised row: one, or one per assistant turn if the chat template does
@@ -66,14 +79,15 @@ def encode_rows(
     """
     if not isinstance(prompt, str) and chat is not None:
         messages = [*prompt, *_messages(completion)]
-        return _encode_chat(tokenizer, messages, first=len(prompt), chat=chat)
+        form = chat_format(tokenizer, chat, tools)
+        return _encode_chat(form, messages, first=len(prompt))
     if isinstance(completion, str):
-        tokens = encode_prompt(tokenizer, prompt, chat)[1]
+        tokens = encode_prompt(tokenizer, prompt, chat, tools=tools)[1]
         taught = [*_encode(tokenizer, completion), end_token(tokenizer)]
         return [(tokens + taught, [0] * len(tokens) + [1] * len(taught))]
     if isinstance(prompt, str):
         return encode_rows(tokenizer, prompt, _joined(completion), chat)
-    return [_encode_turns(tokenizer, prompt, completion)]
+    return [_encode_turns(ChatFormat(tokenizer, tools=tools), prompt, completion)]
 
 
 def end_token(tokenizer: Any) -> int:
@@ -94,18 +108,34 @@ def turn_end(tokenizer: Any, prompt: Prompt, chat: Chat) -> int:
     return end_token(tokenizer) if end is None else end[1]
 
 
-def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
+def chat_format(tokenizer: Any, chat: Chat, tools: str | None = None) -> ChatFormat:
     given = chat or {}
-    return ChatFormat(tokenizer, given.get("template_arguments"), given.get("date"))
+    return ChatFormat(
+        tokenizer, given.get("template_arguments"), tools=tools, date=given.get("date")
+    )
+
+
+def refuse_ignored(
+    tokenizer: Any,
+    prompt: Prompt,
+    completion: Prompt = (),
+    chat: Chat = None,
+    *,
+    tools: str | None = None,
+) -> None:
+    """Refuses what a row has and the chat template does not write."""
+    if isinstance(prompt, str):
+        return
+    messages = [*prompt, *_messages(completion)]
+    chat_format(tokenizer, chat, tools).refuse_ignored(messages, len(prompt))
 
 
 def _encode_chat(
-    tokenizer: Any, messages: Sequence[Mapping[str, Any]], *, first: int, chat: Chat
+    form: ChatFormat, messages: Sequence[Mapping[str, Any]], *, first: int
 ) -> list[Encoded]:
     """
     Every assistant turn of the completion is trained; everything before and between is context.
     """
-    form = chat_format(tokenizer, chat)
     turns = form.turns(messages, first)
     if not turns:
         raise _nothing_taught()
@@ -116,7 +146,7 @@ def _encode_chat(
         if seen is None or form.end is None or not turn.asked.startswith(seen):
             sequences.append(([], []))
             seen = ""
-        _append(sequences[-1], turn, tokenizer=tokenizer, seen=seen, end=form.end)
+        _append(sequences[-1], turn, tokenizer=form.tokenizer, seen=seen, end=form.end)
         seen = turn.asked + turn.written
     return sequences
 
@@ -149,19 +179,20 @@ def _following(tokenizer: Any, before: str, text: str) -> list[int]:
 
 
 def _encode_turns(
-    tokenizer: Any, prompt: Sequence[Mapping[str, Any]], completion: Sequence[Mapping[str, Any]]
+    form: ChatFormat, prompt: Sequence[Mapping[str, Any]], completion: Sequence[Mapping[str, Any]]
 ) -> Encoded:
     """
     The form before chats had a record: content and end-of-sequence token, if the template allows
     that.
     """
+    tokenizer = form.tokenizer
     messages, seen, end = [*prompt, *completion], "", end_token(tokenizer)
-    form = ChatFormat(tokenizer)
     tokens: list[int] = []
     mask: list[int] = []
     for place in range(len(prompt), len(messages)):
         if messages[place]["role"] != "assistant":
             continue
+        _refuse_more_than_text(messages[place], "`turn_end: eos_token` teaches content alone")
         context = form.asked(messages[:place])
         if not context.startswith(seen):
             raise BadDataError(
@@ -198,7 +229,18 @@ def _joined(completion: Sequence[Mapping[str, Any]]) -> str:
             f"Cannot encode a supervised row because its prompt is plain text and its completion has {len(completion)} "
             "messages: give the prompt as messages too"
         )
+    _refuse_more_than_text(completion[0], "a plain-text prompt has no chat template")
     return completion[0]["content"]
+
+
+def _refuse_more_than_text(message: Mapping[str, Any], why: str) -> None:
+    whole = whole_message(message)
+    more = [name for name in ("tool_calls", *THOUGHTS) if whole.get(name)]
+    if more:
+        raise BadDataError(
+            f"Cannot teach {' and '.join(more)} of a message because {why}: give the prompt as messages, and "
+            "leave model.turn_end at its default"
+        )
 
 
 def _encode(tokenizer: Any, text: str) -> list[int]:

@@ -88,6 +88,11 @@ class NumericsOffload(TypedDict):
     parameters: bool
 
 
+class RefusedRow(TypedDict):
+    row: int
+    why: str
+
+
 class Probe(TypedDict):
     logp: list[float]
     sha256: str
@@ -123,6 +128,7 @@ class TrainerInspectModelAnswer(TypedDict):
 class TrainerMeasureRowsAnswer(TypedDict):
     rows: int
     model_tokens_max: int | None
+    refused: NotRequired[RefusedRow]
 
 
 TrainerOpenAlgorithmAnswer = AlgorithmDescription

@@ -108,7 +108,8 @@ class Publication(TypedDict):
 
 class Message(TypedDict):
     role: str
-    content: str
+    content: str | None
+    more: NotRequired[str]
 
 
 class Row(TypedDict):
@@ -118,6 +119,7 @@ class Row(TypedDict):
     rejected: NotRequired[str | list[Message]]
     margin: NotRequired[float]
     answer: NotRequired[str]
+    tools: NotRequired[str]
     columns: dict[str, JsonValue]
 
 
@@ -144,6 +146,7 @@ class PreferencePair(TypedDict):
     chosen: str | list[Message]
     rejected: str | list[Message]
     margin: float
+    tools: NotRequired[str]
 
 
 class TrajectoryBatch(TypedDict):

@@ -12,12 +12,12 @@ from typing import Literal, NotRequired, TypedDict
 from holdfast_worker import weights
 from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
+from holdfast_worker.prompts import Prompt, encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.wire_answers import ScoredItem
-from holdfast_worker.wire_types import Message, RewardModelSettings
+from holdfast_worker.wire_types import RewardModelSettings
 
 SEED = 0  # For anything that torch draws by itself.
 
@@ -26,7 +26,8 @@ class ModelSample(TypedDict):
     """What a reward model is asked about. `token_ids`: those that the policy sampled."""
 
     id: str
-    prompt: str | list[Message]
+    prompt: Prompt
+    tools: NotRequired[str]
     completion: str
     token_ids: NotRequired[list[int]]
 
@@ -90,13 +91,14 @@ class RewardModel:
         vocabulary, as with the policy's own tokenizer; else its text is encoded. A completion that
         was cut ends like any other.
         """
-        prompt, text = item["prompt"], item["completion"]
+        prompt, text, tools = item["prompt"], item["completion"], item.get("tools")
         end = turn_end(self.tokenizer, prompt, self.chat)
         sampled = self._spelled(item.get("token_ids") or [], text=text, ends=self.ends | {end})
         if sampled is None:
-            tokens = encode_supervised(self.tokenizer, prompt, text, self.chat)[0]
+            tokens = encode_supervised(self.tokenizer, prompt, text, self.chat, tools=tools)[0]
         else:
-            tokens = [*encode_prompt(self.tokenizer, prompt, self.chat)[1], *sampled, end]
+            asked = encode_prompt(self.tokenizer, prompt, self.chat, tools=tools)[1]
+            tokens = [*asked, *sampled, end]
         if len(tokens) > self.tokenizer.model_max_length:
             raise BadDataError(
                 f"Cannot score a sample of {len(tokens)} tokens because the reward model has room for "

@@ -62,7 +62,7 @@ class Worker:
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
         shared = io.read_given(args.shared)
-        items = [cast("ModelSample", {"prompt": shared["prompt"], **item}) for item in args.items]
+        items = [cast("ModelSample", {**shared, **item}) for item in args.items]
         return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 
     def _pool(self, args: RewardScore | RewardIdentify) -> RewardPool:

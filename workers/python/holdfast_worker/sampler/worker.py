@@ -202,7 +202,9 @@ class Worker:
 
     def _group(self, draw: Draw) -> PromptGroup:
         row = draw["row"]
-        text, tokens = encode_prompt(self.engine.tokenizer, row["prompt"], draw.get("chat"))
+        text, tokens = encode_prompt(
+            self.engine.tokenizer, row["prompt"], draw.get("chat"), tools=row.get("tools")
+        )
         most = draw.get("prompt_tokens_max")
         if most is not None and len(tokens) > most:
             tokens = tokens[-most:]

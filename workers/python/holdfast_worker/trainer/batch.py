@@ -98,7 +98,9 @@ def _supervised_sequences(batch: SupervisedBatch, tokenizer: Any) -> list[Sequen
                 f"Cannot train on row '{row['row_id']}' because it has no completion"
             )
         with _row_named(row):
-            encoded = encode_rows(tokenizer, row["prompt"], completion, batch.get("chat"))
+            encoded = encode_rows(
+                tokenizer, row["prompt"], completion, batch.get("chat"), tools=row.get("tools")
+            )
         sequences.extend(
             SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
             for tokens, mask in encoded
@@ -127,7 +129,11 @@ def _pair_sequences(
         for side, completion in (("chosen", pair["chosen"]), ("rejected", pair["rejected"])):
             with _row_named(pair):
                 tokens, mask = encode_supervised(
-                    tokenizer, pair["prompt"], completion, batch.get("chat")
+                    tokenizer,
+                    pair["prompt"],
+                    completion,
+                    batch.get("chat"),
+                    tools=pair.get("tools"),
                 )
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(

@@ -13,8 +13,14 @@ import numpy as np
 from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
-from holdfast_worker.prompts import Prompt, encode_prompt, encode_rows, encode_supervised
-from holdfast_worker.wire_answers import TrainerMeasureRowsAnswer
+from holdfast_worker.prompts import (
+    Prompt,
+    encode_prompt,
+    encode_rows,
+    encode_supervised,
+    refuse_ignored,
+)
+from holdfast_worker.wire_answers import RefusedRow, TrainerMeasureRowsAnswer
 from holdfast_worker.wire_types import Row, TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
@@ -31,17 +37,35 @@ class RowLengths:
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
     def measure(self, args: TrainerMeasureRows, io: OperationIO) -> TrainerMeasureRowsAnswer:
-        """Blob 0: int32 [N, 2], tokens of the prompt and of the row's longest sequence."""
+        """
+        Blob 0: int32 [N, 2], tokens of the prompt and of the row's longest sequence. A row that
+        cannot be used is named, and nothing is measured.
+        """
         model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))
-            self.known[key] = _lengths(
-                rows, args, tokenizer=_tokenizer(model_path, self.opening), io=io
+            tokenizer, positions = (
+                _tokenizer(model_path, self.opening),
+                _positions(model_path, self.opening),
             )
+            try:
+                self.known[key] = _lengths(rows, args, tokenizer=tokenizer, io=io)
+            except RefusedRowError as error:
+                io.blob(b"")
+                refused: RefusedRow = {"row": error.row, "why": str(error)}
+                return {"rows": 0, "model_tokens_max": positions, "refused": refused}
         lengths = self.known[key]
         io.blob(lengths.tobytes())
         return {"rows": len(lengths), "model_tokens_max": _positions(model_path, self.opening)}
+
+
+class RefusedRowError(Exception):
+    """`row`: its place among the rows of the request."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(why)
+        self.row = row
 
 
 def _lengths(
@@ -52,7 +76,7 @@ def _lengths(
         try:
             lengths[place] = _of_row(row, args, tokenizer)
         except BadDataError as error:
-            raise BadDataError(f"Cannot use row '{row['row_id']}': {error}") from error
+            raise RefusedRowError(place, str(error)) from error
         if place % PROGRESS_ROWS == 0:
             io.check_cancelled()
             io.progress("measure", place, len(rows))
@@ -67,17 +91,20 @@ class Measured(TypedDict):
 
 
 def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, int]:
-    use, chat = args.use, args.chat
-    prompt = len(encode_prompt(tokenizer, row["prompt"], chat)[1])
+    use, chat, tools = args.use, args.chat, row.get("tools")
+    prompt = len(encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1])
     if use == "prompt":
+        refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
         return prompt, prompt
     held = cast("Measured", row)  # The engine sends rows that have what is to be measured.
+    sides = [held["completion"], *([held["rejected"]] if use == "preference" else [])]
+    for side in sides:
+        refuse_ignored(tokenizer, row["prompt"], side, chat, tools=tools)
     encoded = (
-        encode_rows(tokenizer, row["prompt"], held["completion"], chat)
+        encode_rows(tokenizer, row["prompt"], held["completion"], chat, tools=tools)
         if use == "completion"
         else [
-            encode_supervised(tokenizer, row["prompt"], side, chat)
-            for side in (held["completion"], held["rejected"])
+            encode_supervised(tokenizer, row["prompt"], side, chat, tools=tools) for side in sides
         ]
     )
     return prompt, max(len(tokens) for tokens, _ in encoded)

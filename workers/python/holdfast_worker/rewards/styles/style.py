@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from holdfast_worker.message import whole_message
 from holdfast_worker.rewards.styles.reading import Answer
 from holdfast_worker.rewards.styles.target import Target
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.exchange import FunctionSample
-    from holdfast_worker.wire_types import Message
 
 Settle = Callable[[Any], Any]  # The result of what a function returned, awaited if it is awaitable.
 
@@ -57,23 +57,30 @@ class Unavailable:
 
 
 def own_row(sample: FunctionSample) -> dict[str, Any]:
-    """The columns as the file has them; `answer`, if it has none, is the row's reference answer."""
+    """
+    The columns as the file has them; `answer`, if it has none, is the row's reference answer, or
+    verl's ground truth where that is no text.
+    """
     answer = sample.get("answer")
+    model = sample["columns"].get("reward_model")
+    if answer is None and isinstance(model, dict):
+        answer = cast("dict[str, Any]", model).get("ground_truth")
     return {**({} if answer is None else {"answer": answer}), **sample["columns"]}
 
 
-def prompt_as_in_row(sample: FunctionSample) -> str | list[Message]:
+def prompt_as_in_row(sample: FunctionSample) -> str | list[dict[str, Any]]:
     """A text, or messages if the row has messages."""
-    return sample.get("row_prompt", sample["prompt"])
+    prompt = sample.get("row_prompt", sample["prompt"])
+    return prompt if isinstance(prompt, str) else [whole_message(message) for message in prompt]
 
 
-def prompt_as_messages(sample: FunctionSample) -> list[Message]:
+def prompt_as_messages(sample: FunctionSample) -> list[dict[str, Any]]:
     """The prompt as in the row; a text is the user's message."""
     prompt = prompt_as_in_row(sample)
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
-def completion_as_in_row(sample: FunctionSample) -> str | list[Message]:
+def completion_as_in_row(sample: FunctionSample) -> str | list[dict[str, Any]]:
     """In the form of the row's prompt: a text, or one message of the assistant."""
     text = sample["completion"]
     is_text = isinstance(prompt_as_in_row(sample), str)

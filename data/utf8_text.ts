@@ -1,0 +1,48 @@
+import { Buffer } from "node:buffer";
+
+/** Stands for bytes that are no UTF-8: half of a surrogate pair, which no UTF-8 has. */
+const NO_UTF8 = "\udc80";
+const STRICT = new TextDecoder("utf-8", { fatal: true });
+
+/** The text of bytes. Those that are not UTF-8 are marked in it: {@linkcode brokenText} finds it. */
+export function utf8Text(bytes: Uint8Array): string {
+  try {
+    return STRICT.decode(bytes);
+  } catch {
+    return utf8OfLatin1(Buffer.from(bytes).toString("latin1"));
+  }
+}
+
+/** The text of bytes that were read as Latin-1, one character per byte. */
+export function utf8OfLatin1(text: string): string {
+  return text.replace(/[\x80-\xff]+/g, (run) => {
+    try {
+      return STRICT.decode(Buffer.from(run, "latin1"));
+    } catch {
+      return NO_UTF8;
+    }
+  });
+}
+
+/**
+ * The first text inside a value that no tokenizer can read, and why. `field`: its path. Names of
+ * fields count too. Null: there is none.
+ */
+export function brokenText(value: unknown, field = ""): { field: string; why: string } | null {
+  if (typeof value === "string") return value.isWellFormed() ? null : { field, why: whyOf(value) };
+  if (value === null || typeof value !== "object") return null;
+  for (const [name, one] of Object.entries(value)) {
+    const inside = field === "" ? name : `${field}.${name}`;
+    const broken = name.isWellFormed()
+      ? brokenText(one, inside)
+      : { field: inside.toWellFormed(), why: whyOf(name) };
+    if (broken !== null) return broken;
+  }
+  return null;
+}
+
+function whyOf(text: string): string {
+  return text.includes(NO_UTF8)
+    ? "the text has bytes that are not UTF-8; save the file as UTF-8"
+    : "the text has half of a surrogate pair, as of a cut emoji; correct it or remove the row";
+}

@@ -1,0 +1,47 @@
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import fc from "fast-check";
+import { digitsOf, parseExactly } from "../../data/exact_json.ts";
+
+Deno.test("parseExactly() keeps the digits of integers that no double has, at any depth", () => {
+  const text = '{"a":9007199254740993,"b":[-10000000000000000001,9007199254740991],"c":1e400}';
+  deepStrictEqual(parseExactly(text), {
+    a: "9007199254740993",
+    b: ["-10000000000000000001", 9007199254740991],
+    c: "1e400",
+  });
+});
+
+Deno.test("parseExactly() is JSON.parse() for all other values", () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      // The digits of such integers are those of their double, written without an exponent.
+      const known = JSON.parse(
+        text,
+        (_, value) =>
+          Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21
+            ? String(value)
+            : value,
+      );
+      deepStrictEqual(parseExactly(text), known);
+    }),
+    { seed: 1 },
+  );
+  const same = '{"x":0.30000000000000004,"y":1e21,"z":"12345678901234567890","w":1.5e+300}';
+  deepStrictEqual(parseExactly(same), JSON.parse(same));
+  throws(() => parseExactly('{"a":12345678901234567890'), SyntaxError);
+});
+
+Deno.test("digitsOf() writes no exponent", () => {
+  strictEqual(digitsOf(1e21), "1000000000000000000000");
+  strictEqual(digitsOf(1e-7), "0.0000001");
+  strictEqual(digitsOf(-1.25e-9), "-0.00000000125");
+  strictEqual(digitsOf(0.1), "0.1");
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
+      const text = digitsOf(value);
+      strictEqual(/e/.test(text), false);
+      strictEqual(Number(text) - value, 0);
+    }),
+    { seed: 1 },
+  );
+});

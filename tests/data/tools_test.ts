@@ -1,0 +1,32 @@
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { readTools, textOfMessage, writtenChat } from "../../data/tools.ts";
+
+const tool = (name: string) => ({ type: "function", function: { name } });
+
+Deno.test("readTools() reads a list or its JSON text, and puts functions without a frame in one", () => {
+  const read = (value: unknown) => JSON.parse(readTools("tools", value)!);
+  deepStrictEqual(read([{ ...tool("f"), strict: null }]), [tool("f")]);
+  deepStrictEqual(read(JSON.stringify([tool("f")])), [tool("f")]);
+  deepStrictEqual(read([{ type: "function", name: "f" }, { name: "g" }]), [tool("f"), tool("g")]);
+  for (const none of [undefined, null, "", [], "[]"]) strictEqual(readTools("t", none), undefined);
+});
+
+Deno.test("readTools() refuses what is no list of functions, with the field", () => {
+  throws(() => readTools("tools", "a hammer"), { field: "tools", message: /got the text "a ham/ });
+  throws(() => readTools("tools", ["hammer"]), { field: "tools.0", message: /got the text "ham/ });
+});
+
+Deno.test("writtenChat() has all fields, and arguments as JSON text, which keeps a column's type", () => {
+  const call = (given: unknown) => ({ function: { name: "f", arguments: given } });
+  const said = { role: "assistant", content: null };
+  const more = JSON.stringify({ tool_calls: [call({ a: 1 }), call("{}")] });
+  deepStrictEqual(writtenChat([{ ...said, more }]), [
+    { ...said, tool_calls: [call('{"a":1}'), call("{}")] },
+  ]);
+});
+
+Deno.test("textOfMessage() has everything that a message says", () => {
+  strictEqual(textOfMessage({ role: "user", content: "a" }), "a");
+  strictEqual(textOfMessage({ role: "assistant", content: null, more: "{}" }), "{}");
+  strictEqual(textOfMessage({ role: "assistant", content: "a", more: "{}" }), "a\n{}");
+});
