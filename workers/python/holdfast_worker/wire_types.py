@@ -249,6 +249,7 @@ class TrainerSpec(Whole):
     device: Literal["auto", "cpu", "cuda"]
     attn_implementation: str | None
     trust_remote_code: bool
+    open_with_missing: bool
     seed: int
     head: Literal["value", "score"] | None
 
@@ -354,6 +355,7 @@ class SamplerSpec(Whole):
     vllm: dict[str, JsonValue]
     attn_implementation: str | None
     trust_remote_code: bool
+    open_with_missing: bool
     seed: int
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import ModelConfig
 
@@ -33,7 +34,7 @@ class ScalarHead(torch.nn.Linear):
         return functional.linear(hidden.float(), self.weight.float(), bias)
 
 
-def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any:
+def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **options: Any) -> Any:
     """
     Opens the model of a directory with a head. A head that the directory lacks is zero: the same
     bits on every rank and at every load, and the first values are neutral instead of wrong.
@@ -45,9 +46,7 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     config.token_classification_bias = (
         head == "value"
     )  # For a reward model it would cancel in every comparison.
-    model, found = AutoModelForTokenClassification.from_pretrained(
-        path, config=config, output_loading_info=True, **options
-    )
+    model, missing = opening.loaded(AutoModelForTokenClassification, path, config=config, **options)
     if not isinstance(getattr(model, "score", None), torch.nn.Linear):
         raise BadDataError(
             f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not "
@@ -56,11 +55,7 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
             "Mistral, Gemma, ...)"
         )
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
-    missing = set(found["missing_keys"])
-    if missing - own:
-        raise BadDataError(
-            f"Cannot open model '{path}' because it lacks tensors: {sorted(missing - own)[:4]}"
-        )
+    opening.check_missing(path, missing - own)
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
             if f"score.{name}" in missing:

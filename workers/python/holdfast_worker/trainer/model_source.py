@@ -69,7 +69,7 @@ class ModelSource:
         of a vector loop can change the last bit of a product. `options` go to transformers.
         """
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM
+        from transformers import AutoConfig
 
         from holdfast_worker.trainer.heads import open_with_head
 
@@ -80,16 +80,14 @@ class ModelSource:
         options = {
             "config": config,
             "dtype": getattr(torch, dtype),
-            "local_files_only": True,
-            **self.opening.building(),
             **options,
         }
         head = self.head
         model = self._told(
             lambda: (
-                AutoModelForCausalLM.from_pretrained(self.path, **options)
+                self.opening.language_model(self.path, **options)
                 if head is None
-                else open_with_head(self.path, head, **options)
+                else open_with_head(self.path, head, opening=self.opening, **options)
             )
         )
         with torch.no_grad():
