@@ -172,3 +172,44 @@ def test_a_tensor_of_a_wrong_shape_is_named_with_both_shapes(plain: Path) -> Non
     says = "'model.embed_tokens.weight' has the shape \\(\\d+, 128\\).* describes \\(50, 128\\)"
     with pytest.raises(BadDataError, match=says):
         ModelSource(plain).open_model("float32")
+
+
+EMBEDDINGS, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+def give_head(model: Path, difference: float) -> Path:
+    """A file with an output head beside its embeddings, whose config.json ties both."""
+    path = model / fixtures.WEIGHTS_NAME
+    tensors = load_file(path)
+    tensors[HEAD] = tensors[EMBEDDINGS] + difference
+    save_file(tensors, path, metadata={"format": "pt"})
+    return model
+
+
+def test_a_head_beside_embeddings_that_the_configuration_ties_is_refused(
+    plain: Path, tmp_path: Path
+) -> None:
+    says = rf"^Cannot open model '{give_head(plain, 0.5)}' because its config\.json ties '{HEAD}'"
+    with pytest.raises(BadDataError, match=says):
+        load(Trainer(tmp_path), plain)
+    with pytest.raises(BadDataError, match=says):
+        fixtures.make_worker().engine.open_adapter({"dir": "", "base": {"dir": str(plain)}})
+
+
+def test_a_head_that_equals_the_embeddings_is_tied_to_them(plain: Path) -> None:
+    opened = ModelSource(give_head(plain, 0)).open_model("float32")
+    assert opened.lm_head.weight is opened.model.embed_tokens.weight
+
+
+def test_a_head_of_its_own_is_used_by_trainer_and_sampler_if_the_configuration_says_so(
+    plain: Path, tmp_path: Path
+) -> None:
+    change(give_head(plain, 0.5), tie_word_embeddings=False)
+    trainer = Trainer(tmp_path)
+    load(trainer, plain)
+    publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
+    sampler = fixtures.make_worker()
+    fixtures.load(sampler, plain, publication)
+    own, theirs = trainer.worker.engine.model.state_dict(), sampler.engine.model.state_dict()
+    assert all(torch.equal(own[name], theirs[name]) for name in (EMBEDDINGS, HEAD))
+    assert not torch.equal(own[HEAD], own[EMBEDDINGS])

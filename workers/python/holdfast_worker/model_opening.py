@@ -57,7 +57,8 @@ class Opening:
     ) -> tuple[Any, frozenset[str]]:
         """
         A directory's model by transformers' class `kind`, and the names of its tensors that the
-        directory lacks: seeded noise. Raises BadDataError for a tensor of a wrong shape.
+        directory lacks: seeded noise. Raises BadDataError for a tensor of a wrong shape, and for
+        two tensors where the configuration says one.
         """
         import torch
 
@@ -79,6 +80,7 @@ class Opening:
                 f"and its config.json describes {made} ({len(wrong)} such). Fix: name a model "
                 "whose files belong together"
             )
+        _check_tied(directory, model)
         return model, frozenset(found["missing_keys"])
 
     def check_missing(self, directory: str | Path, missing: Collection[str]) -> None:
@@ -91,6 +93,22 @@ class Opening:
             f"{sorted(missing)[:NAMED]}{rest}. Fix: name a whole copy of the model; or set "
             "model.open_with_missing: true to start from random numbers in their place"
         )
+
+
+def _check_tied(directory: str | Path, model: Any) -> None:
+    """
+    transformers opens such a directory untied. Samplers, vLLM and every program that builds the
+    architecture from config.json tie, and would sample from different weights.
+    """
+    tied = getattr(model, "get_expanded_tied_weights_keys", None)  # None: transformers 4.
+    for target, source in tied(all_submodels=True).items() if tied is not None else ():
+        if model.get_parameter_or_buffer(target) is not model.get_parameter_or_buffer(source):
+            raise BadDataError(
+                f"Cannot open model '{directory}' because its config.json ties '{target}' to "
+                f"'{source}' (tie_word_embeddings) and its files have different values for them. "
+                'Fix: set "tie_word_embeddings": false in its config.json to use both; or remove '
+                f"'{target}' from its files"
+            )
 
 
 PLAIN = Opening()  # As transformers opens a model by default, without its code.
