@@ -96,6 +96,11 @@ class PublicationBase(TypedDict):
     digest: str
 
 
+class PublicationProbe(TypedDict):
+    tokens: list[int]
+    logp: list[float]
+
+
 class Publication(TypedDict):
     version: str
     dir: str
@@ -103,6 +108,7 @@ class Publication(TypedDict):
     tensors: list[TensorEntry]
     files: list[FileEntry]
     base: NotRequired[PublicationBase]
+    probe: NotRequired[PublicationProbe]
 
 
 class Message(TypedDict):

@@ -15,12 +15,14 @@ import torch
 from holdfast_worker.algorithm import program_of
 from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
 from holdfast_worker.operation import OperationIO
+from holdfast_worker.sampler.publication import probe_sequences
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.output_head import target_values
 from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 from holdfast_worker.trainer.pieces import Piece, Pieces
 from holdfast_worker.trainer.references import References
@@ -30,6 +32,7 @@ from holdfast_worker.wire_answers import EvaluatedBatch, StepRecord
 from holdfast_worker.wire_types import (
     ArtifactRef,
     Batch,
+    PublicationProbe,
     TrainerEvaluate,
     TrainerScore,
     TrainerTrain,
@@ -278,6 +281,23 @@ class TrainingOperations:
             "n_sequences": counts.n_sequences,
             "micro_batches": pieces.count,
         }
+
+    @torch.no_grad()
+    def probe(self) -> PublicationProbe | None:
+        """
+        What the version says of fixed tokens, by the forward that trains. Collective. None: it has
+        no vocabulary, or its log-probabilities are not finite.
+        """
+        if self.head is not None:
+            return None
+        config = self.engine.module.config.get_text_config()
+        positions = getattr(config, "max_position_embeddings", None) or 1 << 30
+        first = probe_sequences(config.vocab_size, positions)[0]
+        tokens = torch.tensor([first], device=self.engine.device)
+        with self._without_dropout():
+            logits = self.engine.model(input_ids=tokens, use_cache=False).logits[0, :-1]
+        (logp,) = target_values(logits, tokens[0, 1:], temperature=1.0, entropy=False)
+        return {"tokens": first, "logp": logp.tolist()} if logp.isfinite().all() else None
 
     def score(
         self, args: TrainerScore, io: OperationIO, *, source: ModelSource, dtype: str
