@@ -13,7 +13,15 @@ import msgpack
 import torch
 
 from holdfast_worker.algorithm import program_of
-from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
+from holdfast_worker.loss import (
+    BEHAVIOUR,
+    Program,
+    StepOutcome,
+    check_on_policy,
+    count_step,
+    run_step,
+    steepest,
+)
 from holdfast_worker.operation import OperationIO
 from holdfast_worker.sampler.publication import probe_sequences
 from holdfast_worker.trainer import numerics
@@ -73,6 +81,7 @@ class Work:
     clip: Mapping[str, Any] | None = (
         None  # Whether the distance of the policy from the sampling policy is measured.
     )
+    on_policy: bool = False  # Whether it should then be 0, up to rounding.
 
 
 class TrainingOperations:
@@ -90,6 +99,8 @@ class TrainingOperations:
         self.programs: dict[tuple[str, bool], Program] = {}
         self.references = References(engine, models)
         self.has_dropout = numerics.has_dropout(engine.spec)
+        # Whether a step has shown that the sampler computes the model that is trained here.
+        self.agrees_with_sampler = False
         self.cut: Pieces | None = None  # The micro-batches that are running or ran last.
 
     def prepare(
@@ -109,6 +120,8 @@ class TrainingOperations:
         packed = self._packs(args)
         if packed:
             self._pack(self.engine.model)
+        version = args.from_ if isinstance(args, TrainerTrain) else None
+        is_on_policy = all(sequence.sampled_by == version for sequence in sequences)
         return Work(
             program,
             sequences,
@@ -120,6 +133,7 @@ class TrainingOperations:
             packed=packed,
             how=self._how(args, batch),
             clip=clip,
+            on_policy=clip is not None and is_on_policy and not self.has_dropout,
         )
 
     def _packs(self, args: Cut) -> bool:
@@ -196,6 +210,10 @@ class TrainingOperations:
             self.engine.backward(loss, boundary)
 
         outcome, counted = self._run(work, update, backward, io)
+        # Once: the first step of the first batch still has the parameters that sampled.
+        if work.on_policy and not self.agrees_with_sampler and update is work.updates[0]:
+            check_on_policy(outcome.metrics)
+            self.agrees_with_sampler = True
         grad_norm = self.engine.step(
             lr
         )  # None if the loss is not finite, because its gradients are not finite either.
