@@ -64,10 +64,31 @@ def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **op
     return model
 
 
-def config_with_head(config: ModelConfig, head: str, *, model: Any) -> ModelConfig:
-    """The config.json of a model with this head."""
+def config_with_head(config: ModelConfig, head: str, *, model: Any, tokenizer: Any) -> ModelConfig:
+    """The config.json of a model with this head. A value model's needs no `tokenizer`."""
     labels = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-    return {**config, **labels, "architectures": [_architecture(head, model)]}
+    whole = {**config, **labels, "architectures": [_architecture(head, model)]}
+    if head != "score":
+        return whole
+    parts = {"text_config": dict(config["text_config"])} if "text_config" in config else {}
+    for part in (whole, *parts.values()):
+        part["pad_token_id"] = _padding(part.get("pad_token_id"), tokenizer)
+    return {**whole, **parts}
+
+
+def _padding(configured: int | None, tokenizer: Any) -> int | None:
+    """
+    The token that fills rows of the sequence classifier, which reads its score at the last token
+    that is a different one. So it must not be one that ends a text or, by the chat template, a
+    turn. None: there is no such token, and rows are scored one by one.
+    """
+    template = str(tokenizer.chat_template or "")
+    for token in (configured, tokenizer.pad_token_id):
+        if token is None or token == tokenizer.eos_token_id:
+            continue
+        if (tokenizer.convert_ids_to_tokens(token) or template) not in template:
+            return token
+    return None
 
 
 def _architecture(head: str, model: Any) -> str:

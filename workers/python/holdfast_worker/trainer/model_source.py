@@ -52,6 +52,8 @@ class ModelSource:
             if file.is_file() and not _is_weights(file) and file.stat().st_size <= COPIED_BYTES_MAX:
                 self.files[file.name] = file.read_bytes()
         self._tokenizer: Any = None
+        if head == "score":  # Its config.json depends on it.
+            self._told(lambda: self.tokenizer)
 
     @property
     def tokenizer(self) -> Any:
@@ -133,7 +135,7 @@ class ModelSource:
         config.pop("torch_dtype", None)
         config["dtype"] = dtype
         if self.head is not None:
-            config = config_with_head(config, self.head, model=model)
+            config = config_with_head(config, self.head, model=model, tokenizer=self._tokenizer)
         return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
 
 
