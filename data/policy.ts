@@ -48,6 +48,7 @@ export const Numerics = z.strictObject({
   }),
   attn_implementation: leftOut(z.string().nullable(), null),
   trust_remote_code: leftOut(z.boolean(), false),
+  open_with_missing: leftOut(z.boolean(), false),
 });
 export type Numerics = z.infer<typeof Numerics>;
 

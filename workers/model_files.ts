@@ -17,6 +17,12 @@ export const TensorEntry = z.strictObject({
 /** The base model of a published adapter. */
 export const PublicationBase = z.strictObject({ dir: z.string(), digest: z.string() });
 
+/** What the trainer's own forward says of fixed tokens. */
+export const PublicationProbe = z.strictObject({
+  tokens: z.array(z.int()),
+  logp: z.array(z.number()).describe("Of each token but the first, at temperature 1."),
+});
+
 const /** @internal */ publicationSchema = z.strictObject({
   version: z.string(),
   dir: z.string(),
@@ -25,6 +31,9 @@ const /** @internal */ publicationSchema = z.strictObject({
   files: z.array(FileEntry),
   base: PublicationBase.optional().describe(
     "The base model of the adapter in \`dir\`. Absent: \`dir\` is a complete model.",
+  ),
+  probe: PublicationProbe.optional().describe(
+    "Samplers must compute the same. Absent: there is nothing to compare.",
   ),
 });
 /**

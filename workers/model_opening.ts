@@ -28,6 +28,10 @@ export const ModelOpening = z.strictObject({
     "Run Python code that the model's directory or hub repository brings. It runs in the workers " +
       "with your rights: read it first. For the reference and the value model, too.",
   ).register(setting, FIXED),
+  open_with_missing: z.boolean().default(false).describe(
+    "Open a model that lacks tensors, with random numbers in their place, the same in every run; " +
+      "false: refuse it. For the reference and the value model, too.",
+  ).register(setting, FIXED),
 });
 /** How a model is opened. */
 export type ModelOpening = z.infer<typeof ModelOpening>;
@@ -36,4 +40,5 @@ export type ModelOpening = z.infer<typeof ModelOpening>;
 export const OPENING_SPEC = {
   attn_implementation: z.string().nullable(),
   trust_remote_code: z.boolean(),
+  open_with_missing: z.boolean(),
 };

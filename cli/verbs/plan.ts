@@ -140,13 +140,16 @@ function modelLines(config: Config): string[] {
     const name = kind === "model" ? hubName(text) : null;
     return name === null ? [] : [`${path.join(".")}: ${hubNameText(name)} of the hub`];
   });
-  const { attn_implementation = null, trust_remote_code = false } =
+  const { attn_implementation = null, trust_remote_code = false, open_with_missing = false } =
     "model" in config && "path" in config.model ? config.model : {};
   return [
     ...names,
     ...(attn_implementation ? [`attention by ${attn_implementation}`] : []),
     ...(trust_remote_code
       ? ["trust_remote_code is on: Python code of the model runs in the workers with your rights"]
+      : []),
+    ...(open_with_missing
+      ? ["open_with_missing is on: tensors that the model lacks start as random numbers"]
       : []),
   ];
 }

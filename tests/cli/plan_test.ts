@@ -57,12 +57,14 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
         "model.path=a/b",
         "model.attn_implementation=eager",
         "model.trust_remote_code=true",
+        "model.open_with_missing=true",
       ),
       [
         "model      model.path: a/b@main of the hub",
         "model      attention by eager",
         "model      trust_remote_code is on: Python code of the model runs in the workers with " +
         "your rights",
+        "model      open_with_missing is on: tensors that the model lacks start as random numbers",
       ],
     );
     deepStrictEqual(

@@ -58,6 +58,7 @@ Deno.test("the first records of numerics and versions read whole, and are writte
     dropout: 0,
     attn_implementation: null,
     trust_remote_code: false,
+    open_with_missing: false,
     lora: null,
     offload: { optimizer: false, parameters: false },
   });

@@ -84,6 +84,7 @@ SAMPLER_SPEC: dict[str, Any] = {
     "vllm": {},
     "attn_implementation": None,
     "trust_remote_code": False,
+    "open_with_missing": False,
     "seed": 7,
 }
 

@@ -1,4 +1,6 @@
-"""How models are opened: their kernels of attention, and code that they bring."""
+"""
+How models are opened: their kernels of attention, code that they bring, and tensors that they lack.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 import sampler_fixtures as fixtures
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError, OperationIO
-from own_model import give_code, use_modules
+from holdfast_worker.trainer.model_source import ModelSource
+from own_model import change, give_code, use_modules
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
 
 
@@ -75,3 +81,135 @@ def test_code_of_a_model_runs_in_trainer_and_sampler_only_where_it_is_trusted(
     assert type(sampler.engine.model).__name__ == "OwnForCausalLM"
     slab = fixtures.slab_arguments("w", draws=1, samples=1)
     sampler.operations["generate"](slab, OperationIO.alone())
+
+
+UP = "model.layers.1.mlp.up_proj.weight"
+MLP = [
+    f"model.layers.{n}.mlp.{name}_proj.weight" for n in (0, 1) for name in ("down", "gate", "up")
+]
+
+
+def drop(model: Path, *names: str) -> Path:
+    """The model without these tensors."""
+    path = model / fixtures.WEIGHTS_NAME
+    tensors = load_file(path)
+    kept = {name: tensor for name, tensor in tensors.items() if name not in names}
+    assert len(kept) == len(tensors) - len(names)
+    save_file(kept, path, metadata={"format": "pt"})
+    return model
+
+
+def lacks(model: Path, *names: str) -> str:
+    return rf"^Cannot open model '{model}' because it lacks tensors: \['{', '.join(names)}'\]\. Fix"
+
+
+@pytest.mark.parametrize("head", [None, "value", "score"])
+def test_a_model_without_one_tensor_is_refused_whatever_its_head(
+    plain: Path, head: str | None
+) -> None:
+    drop(plain, UP)
+    with pytest.raises(BadDataError, match=lacks(plain, UP)):
+        ModelSource(plain, head=head).open_model("float32")
+
+
+def test_trainer_reference_and_sampler_refuse_a_model_without_one_tensor(
+    plain: Path, tmp_path: Path
+) -> None:
+    broken = drop(fixtures.make_model(tmp_path / "broken"), UP)
+    trainer = Trainer(tmp_path)
+    with pytest.raises(BadDataError, match=lacks(broken, UP)):
+        load(trainer, broken)
+    load(trainer, plain)
+    references = trainer.worker.trainer.references
+    with (
+        pytest.raises(BadDataError, match=lacks(broken, UP)),
+        references.borrowed(str(broken), dtype="float32", offload=False),
+    ):
+        pass
+    engine = fixtures.make_worker().engine
+    with pytest.raises(BadDataError, match=lacks(broken, UP)):
+        engine.open_adapter({"dir": "", "base": {"dir": str(broken)}})
+    with pytest.raises(BadDataError, match=lacks(broken, UP)):
+        engine.cold_probe(str(broken), [[1, 2]])
+
+
+def test_an_untied_model_without_its_output_head_is_refused(plain: Path) -> None:
+    change(plain, tie_word_embeddings=False)
+    with pytest.raises(BadDataError, match=lacks(plain, "lm_head.weight")):
+        ModelSource(plain).open_model("float32")
+
+
+def test_a_model_without_many_tensors_names_the_first_and_counts_the_rest(plain: Path) -> None:
+    drop(plain, *MLP)
+    with pytest.raises(BadDataError, match=r"0\.mlp\.down_proj.*'\] and 2 more\. Fix"):
+        ModelSource(plain).open_model("float32")
+
+
+def test_open_with_missing_gives_every_opening_the_same_tensor(plain: Path, tmp_path: Path) -> None:
+    drop(plain, UP)
+    opened = []
+    for seed in (1, 2):
+        trainer = Trainer(tmp_path / str(seed), seed=seed, open_with_missing=True)
+        assert load(trainer, plain)["numerics"]["open_with_missing"] is True
+        opened.append(trainer.worker.engine.model)
+    references = trainer.worker.trainer.references
+    with references.borrowed(str(plain), dtype="float32", offload=False) as reference:
+        opened.append(reference)
+    opened.append(Opening(open_with_missing=True).language_model(plain))
+    first, *others = [model.state_dict() for model in opened]
+    assert first[UP].std() > 0
+    assert all(torch.equal(first[name], other[name]) for other in others for name in first)
+
+
+def test_opening_a_model_draws_nothing_from_the_run_s_randomness(plain: Path) -> None:
+    before = torch.random.get_rng_state()
+    Opening(open_with_missing=True).language_model(drop(plain, UP))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_tensor_of_a_wrong_shape_is_named_with_both_shapes(plain: Path) -> None:
+    change(plain, vocab_size=50)
+    says = "'model.embed_tokens.weight' has the shape \\(\\d+, 128\\).* describes \\(50, 128\\)"
+    with pytest.raises(BadDataError, match=says):
+        ModelSource(plain).open_model("float32")
+
+
+EMBEDDINGS, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+def give_head(model: Path, difference: float) -> Path:
+    """A file with an output head beside its embeddings, whose config.json ties both."""
+    path = model / fixtures.WEIGHTS_NAME
+    tensors = load_file(path)
+    tensors[HEAD] = tensors[EMBEDDINGS] + difference
+    save_file(tensors, path, metadata={"format": "pt"})
+    return model
+
+
+def test_a_head_beside_embeddings_that_the_configuration_ties_is_refused(
+    plain: Path, tmp_path: Path
+) -> None:
+    says = rf"^Cannot open model '{give_head(plain, 0.5)}' because its config\.json ties '{HEAD}'"
+    with pytest.raises(BadDataError, match=says):
+        load(Trainer(tmp_path), plain)
+    with pytest.raises(BadDataError, match=says):
+        fixtures.make_worker().engine.open_adapter({"dir": "", "base": {"dir": str(plain)}})
+
+
+def test_a_head_that_equals_the_embeddings_is_tied_to_them(plain: Path) -> None:
+    opened = ModelSource(give_head(plain, 0)).open_model("float32")
+    assert opened.lm_head.weight is opened.model.embed_tokens.weight
+
+
+def test_a_head_of_its_own_is_used_by_trainer_and_sampler_if_the_configuration_says_so(
+    plain: Path, tmp_path: Path
+) -> None:
+    change(give_head(plain, 0.5), tie_word_embeddings=False)
+    trainer = Trainer(tmp_path)
+    load(trainer, plain)
+    publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
+    sampler = fixtures.make_worker()
+    fixtures.load(sampler, plain, publication)
+    own, theirs = trainer.worker.engine.model.state_dict(), sampler.engine.model.state_dict()
+    assert all(torch.equal(own[name], theirs[name]) for name in (EMBEDDINGS, HEAD))
+    assert not torch.equal(own[HEAD], own[EMBEDDINGS])

@@ -12,6 +12,7 @@ from chat_templates import THINKING
 from holdfast_worker.prompts import encode_prompt, encode_supervised
 from holdfast_worker.trainer.row_lengths import RowLengths
 from holdfast_worker.wire_types import TrainerMeasureRows
+from own_model import change
 from trainer_harness import Artifacts, io_of
 
 CHAT = [{"role": "user", "content": "hi there"}]
@@ -105,3 +106,27 @@ def test_generate_shows_the_model_the_last_tokens_of_a_bounded_prompt(model):
         shown = after["tokens"][~after["action_mask"].astype(bool)]
         assert len(prompt) > 4
         assert shown.tolist() == prompt[-4:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("use", "row"),
+    [
+        ("prompt", {"prompt": "a~"}),
+        ("completion", {"prompt": "a", "completion": "b~"}),
+        ("preference", {"prompt": "a", "completion": "b", "rejected": "~"}),
+    ],
+)
+def test_measure_rows_names_a_row_with_a_token_that_the_model_has_not(tmp_path, model, use, row):
+    short = tmp_path / "short"
+    shutil.copytree(model, short)
+    tokens = len(AutoTokenizer.from_pretrained(model))
+    change(short, vocab_size=tokens - 1)  # `~` is the last one.
+    rows = [{"row_id": "fine", "prompt": "a", "completion": "b", "rejected": "c"}]
+    says = (
+        rf"^Cannot use row 'rare': its token {tokens - 1} \('~'\) has no embedding: the tokenizer "
+        rf"has {tokens} tokens and the model {tokens - 1}\. Fix"
+    )
+    assert measure(tmp_path, short, use, rows)[0]["rows"] == 1
+    with pytest.raises(BadDataError, match=says):
+        measure(tmp_path, short, use, [*rows, {"row_id": "rare", **row}])
+    assert measure(tmp_path, model, use, [*rows, {"row_id": "rare", **row}])[0]["rows"] == 2

@@ -15,6 +15,7 @@ from transformers import (
 import sampler_fixtures as fixtures
 from holdfast_worker.sampler import decoding
 from holdfast_worker.sampler.growing_cache import new_cache, positions
+from own_model import change
 
 SIZES = {
     "vocab_size": 50,
@@ -141,6 +142,30 @@ def test_there_is_none_for_another_architecture_for_adapters_and_where_the_model
 
     adapted.model.layers[1].mlp.up_proj.__class__ = Adapted
     assert decoding.decoder_of(adapted) is None
+
+
+SLIDING = {"use_sliding_window": True, "sliding_window": 8}
+
+
+@pytest.mark.parametrize("full_layers", [0, 1, 3])
+def test_there_is_none_where_a_layer_sees_only_a_window(full_layers):
+    """Longer than the trial: it would agree on these five tokens."""
+    config = Qwen2Config(**SIZES, num_key_value_heads=2, max_window_layers=full_layers, **SLIDING)
+    decoder = decoding.decoder_of(noisy(Qwen2ForCausalLM(config)))
+    assert (decoder is None) == (full_layers < 3)
+
+
+@pytest.mark.parametrize("full_layers", [0, 1])
+def test_a_sampler_of_a_model_with_windows_samples_beyond_them(tmp_path, full_layers):
+    model = fixtures.make_model(tmp_path / "tiny")
+    windows = {**SLIDING, "sliding_window": 4, "max_window_layers": full_layers}
+    change(model, **windows, layer_types=None)
+    worker = fixtures.make_worker()
+    fixtures.load(worker, model, fixtures.publish(model, "v1"))
+    slab = fixtures.generate(worker, fixtures.slab_arguments("v1", ignore_eos=True))[1]
+    plain = AutoModelForCausalLM.from_pretrained(model)
+    assert plain.config.layer_types[-1] == "sliding_attention"
+    assert fixtures.logp_errors(plain, slab).max() < 1e-4
 
 
 def test_a_sampler_of_the_shipped_model_decodes_by_it_with_the_model_s_bits(tmp_path):

@@ -181,6 +181,47 @@ def test_train_measures_how_far_the_policy_is_from_the_sampler_and_takes_the_sam
     assert 0 < measured["policy/clip_ratio"] <= 1  # An untrained model is far from what sampled.
 
 
+def sampled(trainer, version, **sampling):
+    """A batch whose slab says that `version` sampled it, far from what a new model computes."""
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    slab = msgpack.unpackb(trainer.io.read_artifact(batch["groups"][0]["slab"]))
+    ref = trainer.artifacts.put(
+        msgpack.packb({**slab, "version": version, "sampling": {**slab["sampling"], **sampling}})
+    )
+    return {**batch, "groups": [{**group, "slab": ref} for group in batch["groups"]]}
+
+
+CLIP = {"low": 0.2, "high": 0.2, "ratio": "token"}
+
+
+def test_train_refuses_samples_that_the_same_version_would_not_have_sampled(trainer):
+    says = r"differ by [34]\.\d+ per token \(policy/mismatch_abs\), more than 0\.5"
+    with pytest.raises(BadDataError, match=says):
+        trainer.train(sampled(trainer, "v0"), between=("v0", "v1"), mismatch=CLIP)
+    assert trainer.worker.held is None
+    trainer.load()
+    plain = sampled(trainer, "v0", top_p=1, top_k=-1, min_p=0, temperature=1)
+    with pytest.raises(BadDataError, match=says):
+        trainer.train(plain, between=("v0", "v1"), mismatch=CLIP)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"temperature": 2}, {"repetition_penalty": 1.1}],
+)
+def test_train_takes_samples_of_a_cut_or_bent_distribution(trainer, sampling):
+    batch = sampled(trainer, "v0", **sampling)
+    step = trainer.train(batch, between=("v0", "v1"), mismatch=CLIP)["steps"][0]
+    assert step["metrics"]["policy/mismatch_abs"] > 0.5
+
+
+def test_train_takes_samples_of_a_different_version_and_asks_nothing_in_a_redo(trainer):
+    for version, mismatch in (("v9", CLIP), ("v0", None)):
+        batch = sampled(trainer, version)
+        assert trainer.train(batch, between=("v0", "v1"), mismatch=mismatch)["version"] == "v1"
+        trainer.load()
+
+
 def test_supervised_rows_have_no_sampler_to_be_measured_by(trainer):
     row = {"row_id": "0", "prompt": "copy 1 =", "completion": "1", "columns": {}}
     batch = {"kind": "supervised", "rows": [row], "temperature": 1, "coef": {}, "updates": [[0]]}

@@ -10,10 +10,16 @@ import msgpack
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+)
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.rewards.reward_model import RewardModel
 from holdfast_worker.trainer.heads import at_last, values_before
+from own_model import change
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
 
 LENGTHS = [[16, 9, 12, 7]] * 5
@@ -213,3 +219,63 @@ def test_at_last_and_values_before_on_rows_of_unequal_length():
         2.0,
         6.0,
     ]
+
+
+SNIPPET = "Name colour number {}. Blue, shade {}."
+
+
+def pages_scores(directory, texts):
+    """As docs/preference.md reads an exported reward model."""
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+
+    def score(text):
+        tokens = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
+        with torch.no_grad():
+            return model(torch.tensor([tokens])).logits[0, 0].item()
+
+    return model.config.pad_token_id, [score(text) for text in texts]
+
+
+def exported(tmp_path, pad, template=None):
+    """A reward model of a base whose config.json and tokenizer fill rows with `pad`."""
+    trainer = Trainer(tmp_path, head="score")
+    trainer.create()
+    base = tmp_path / "model"
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.pad_token = pad
+    if template is not None:
+        tokenizer.chat_template = template
+    tokenizer.save_pretrained(base)
+    change(base, pad_token_id=tokenizer.pad_token_id)
+    trainer.load()
+    train(trainer, "score", 0, 2)
+    trainer.call("publish", version="v2", dir=str(tmp_path / "out"))
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(("pad", "kept"), [("<eos>", None), ("<pad>", 0)])
+def test_the_page_s_snippet_reads_the_score_that_was_trained(tmp_path, pad, kept):
+    directory = exported(tmp_path, pad)
+    texts = [SNIPPET.format(n, n) for n in range(4)]
+    found, theirs = pages_scores(directory, texts)
+    assert found == kept
+    settings = {"path": str(directory), "dtype": "float32", "device": "cpu", "threads": 1}
+    own = RewardModel({**settings, **REST}).score(
+        [{"id": text, "prompt": text[:22], "completion": text[22:]} for text in texts]
+    )
+    assert theirs == pytest.approx([one["score"] for one in own], abs=1e-6)
+    assert len(set(theirs)) == 4
+
+
+REST = {"turn_end": "template", "template_arguments": {}, "batch_tokens_max": 1024}
+
+
+def test_a_token_that_ends_a_turn_by_the_template_fills_no_rows(tmp_path):
+    template = "{% for m in messages %}{{ m['content'] + '<unk>' }}{% endfor %}"
+    assert (
+        json.loads((exported(tmp_path, "<unk>", template) / "config.json").read_text())[
+            "pad_token_id"
+        ]
+        is None
+    )

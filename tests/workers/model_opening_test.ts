@@ -7,16 +7,21 @@ import {
   trainerGroup,
 } from "../../workers/mod.ts";
 
-Deno.test("ModelOpening trusts no code, and leaves the kernels to transformers", () => {
-  deepStrictEqual(ModelOpening.parse({}), { attn_implementation: null, trust_remote_code: false });
+Deno.test("ModelOpening trusts no code, invents no tensor, and leaves kernels to transformers", () => {
+  deepStrictEqual(ModelOpening.parse({}), {
+    attn_implementation: null,
+    trust_remote_code: false,
+    open_with_missing: false,
+  });
 });
 
 Deno.test("trainers, value models and samplers are started with how their model is opened", () => {
-  const model = { attn_implementation: "eager" as const, trust_remote_code: true };
-  const opened = ({ attn_implementation, trust_remote_code }: Record<string, unknown>) => ({
-    attn_implementation,
-    trust_remote_code,
-  });
+  const model = {
+    attn_implementation: "eager" as const,
+    trust_remote_code: true,
+    open_with_missing: true,
+  };
+  const opened = (spec: object) => ModelOpening.strip().parse(spec);
   const trainer = TrainerConfig.parse({});
   deepStrictEqual(opened(trainerGroup(trainer, { seed: 0, model }).spec), model);
   deepStrictEqual(opened(trainerGroup(trainer, { seed: 0, head: "value", model }).spec), model);

@@ -121,6 +121,7 @@ Deno.test("a step's record omits fields with their first value: old hashes stay"
       "head",
       "attn_implementation",
       "trust_remote_code",
+      "open_with_missing",
     ]
   ) {
     strictEqual(name in kept, false, name);

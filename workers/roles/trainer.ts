@@ -25,6 +25,7 @@ import {
   FileEntry,
   Publication,
   PublicationBase,
+  PublicationProbe,
   TensorEntry,
 } from "../model_files.ts";
 import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
@@ -300,6 +301,7 @@ export const trainerRole = defineRole({
     TensorEntry,
     Checkpoint,
     PublicationBase,
+    PublicationProbe,
     Publication,
     Numerics,
     AlgorithmDescription,

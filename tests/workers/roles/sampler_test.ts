@@ -21,6 +21,7 @@ Deno.test("samplerGroup() names replicas and passes vLLM's cache and the length 
     vllm: { enforce_eager: true },
     attn_implementation: null,
     trust_remote_code: false,
+    open_with_missing: false,
   });
 });
 

@@ -1,11 +1,21 @@
-"""How transformers opens a model, as `workers/model_opening.ts` says."""
+"""
+How transformers opens a model, as `workers/model_opening.ts` says. Every model that computes is
+opened here: transformers itself fills what a directory lacks with noise and only logs it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from holdfast_worker.operation import BadDataError
 from holdfast_worker.wire_types import SamplerSpec, TrainerSpec
+
+NAMED = 4  # Tensors that an error names; it counts the rest.
+# Of what a directory lacks. Fixed: a policy, its reference and a sampler's base are the same model.
+MISSING_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -14,11 +24,12 @@ class Opening:
 
     attn_implementation: str | None = None
     trust_remote_code: bool = False
+    open_with_missing: bool = False
 
     @classmethod
     def of(cls, spec: TrainerSpec | SamplerSpec) -> Opening:
         """That of a run."""
-        return cls(spec.attn_implementation, spec.trust_remote_code)
+        return cls(spec.attn_implementation, spec.trust_remote_code, spec.open_with_missing)
 
     def reading(self) -> dict[str, Any]:
         """Options for a configuration or a tokenizer. No process of a run asks the hub."""
@@ -29,6 +40,75 @@ class Opening:
         attention = self.attn_implementation
         chosen = {} if attention is None else {"attn_implementation": attention}
         return {"trust_remote_code": self.trust_remote_code, **chosen}
+
+    def language_model(self, directory: str | Path, **options: Any) -> Any:
+        """
+        The causal language model of a directory, whole. `options` go to transformers. Raises
+        BadDataError if the directory has not exactly the weights that its configuration describes.
+        """
+        from transformers import AutoModelForCausalLM
+
+        model, missing = self.loaded(AutoModelForCausalLM, directory, **options)
+        self.check_missing(directory, missing)
+        return model
+
+    def loaded(
+        self, kind: Any, directory: str | Path, **options: Any
+    ) -> tuple[Any, frozenset[str]]:
+        """
+        A directory's model by transformers' class `kind`, and the names of its tensors that the
+        directory lacks: seeded noise. Raises BadDataError for a tensor of a wrong shape, and for
+        two tensors where the configuration says one.
+        """
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(MISSING_SEED)
+            model, found = kind.from_pretrained(
+                directory,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # Refused here, by name.
+                local_files_only=True,
+                **self.building(),
+                **options,
+            )
+        wrong = {name: (tuple(own), tuple(made)) for name, own, made in found["mismatched_keys"]}
+        if wrong:
+            name, (own, made) = min(wrong.items())
+            raise BadDataError(
+                f"Cannot open model '{directory}' because its tensor '{name}' has the shape {own} "
+                f"and its config.json describes {made} ({len(wrong)} such). Fix: name a model "
+                "whose files belong together"
+            )
+        _check_tied(directory, model)
+        return model, frozenset(found["missing_keys"])
+
+    def check_missing(self, directory: str | Path, missing: Collection[str]) -> None:
+        """Raises BadDataError if tensors are missing and the run does not mean that."""
+        if not missing or self.open_with_missing:
+            return
+        rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        raise BadDataError(
+            f"Cannot open model '{directory}' because it lacks tensors: "
+            f"{sorted(missing)[:NAMED]}{rest}. Fix: name a whole copy of the model; or set "
+            "model.open_with_missing: true to start from random numbers in their place"
+        )
+
+
+def _check_tied(directory: str | Path, model: Any) -> None:
+    """
+    transformers opens such a directory untied. Samplers, vLLM and every program that builds the
+    architecture from config.json tie, and would sample from different weights.
+    """
+    tied = getattr(model, "get_expanded_tied_weights_keys", None)  # None: transformers 4.
+    for target, source in tied(all_submodels=True).items() if tied is not None else ():
+        if model.get_parameter_or_buffer(target) is not model.get_parameter_or_buffer(source):
+            raise BadDataError(
+                f"Cannot open model '{directory}' because its config.json ties '{target}' to "
+                f"'{source}' (tie_word_embeddings) and its files have different values for them. "
+                'Fix: set "tie_word_embeddings": false in its config.json to use both; or remove '
+                f"'{target}' from its files"
+            )
 
 
 PLAIN = Opening()  # As transformers opens a model by default, without its code.

@@ -33,6 +33,7 @@ class Numerics(TypedDict):
     offload: NumericsOffload
     attn_implementation: str | None
     trust_remote_code: bool
+    open_with_missing: bool
 
 
 class AlgorithmDescription(TypedDict):

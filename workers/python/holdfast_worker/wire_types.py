@@ -97,6 +97,11 @@ class PublicationBase(TypedDict):
     digest: str
 
 
+class PublicationProbe(TypedDict):
+    tokens: list[int]
+    logp: list[float]
+
+
 class Publication(TypedDict):
     version: str
     dir: str
@@ -104,6 +109,7 @@ class Publication(TypedDict):
     tensors: list[TensorEntry]
     files: list[FileEntry]
     base: NotRequired[PublicationBase]
+    probe: NotRequired[PublicationProbe]
 
 
 class Message(TypedDict):
@@ -253,6 +259,7 @@ class TrainerSpec(Whole):
     device: Literal["auto", "cpu", "cuda"]
     attn_implementation: str | None
     trust_remote_code: bool
+    open_with_missing: bool
     seed: int
     head: Literal["value", "score"] | None
 
@@ -358,6 +365,7 @@ class SamplerSpec(Whole):
     vllm: dict[str, JsonValue]
     attn_implementation: str | None
     trust_remote_code: bool
+    open_with_missing: bool
     seed: int
 
 

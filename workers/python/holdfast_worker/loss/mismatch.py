@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast_worker.loss.micro_batch import MicroBatch
+from holdfast_worker.operation import BadDataError
 
 BEHAVIOUR = "behaviour_logp"  # The column with the sampler's log-probability of each token.
 # With v = log pi - log pi_behaviour of a token that pi_behaviour sampled.
@@ -22,6 +23,26 @@ NAMES = (
     "policy/mismatch_kl",  # mean exp(v) - 1 - v: k3, an unbiased estimate of KL(pi_behaviour || pi)
     "policy/clip_ratio",  # the share of tokens whose ratio exp(v) is outside the clip
 )
+
+# Of mean |v| where the policy that trains is the one that sampled. Other kernels and bfloat16 stay
+# far below it: docs/decisions/0056-one-model-in-a-run.md.
+ON_POLICY_MAX = 0.5
+
+
+def check_on_policy(metrics: Mapping[str, float]) -> None:
+    """
+    Raises BadDataError if the sampler and the trainer, at one version, disagree about the tokens
+    that the sampler chose.
+    """
+    off = metrics.get(NAMES[0], 0.0)
+    if off > ON_POLICY_MAX:
+        raise BadDataError(
+            "Cannot train on these samples because sampler and trainer compute different models: "
+            "the log-probabilities of the sampled tokens differ by "
+            f"{off:.3g} per token ({NAMES[0]}), more than {ON_POLICY_MAX}, and the version that "
+            "trains is the one that sampled. No step was taken. Fix: use sampler.engine: "
+            "huggingface, or sampler.dtype: float32"
+        )
 
 
 def mismatch(

@@ -3,9 +3,9 @@ One more token for every row: the model's own weights and kernels in its own ord
 Python around them.
 
 A small model spends a good part of a decoding step between kernels: module calls, masks, keyword
-checks. This walks the layers of Llama-shaped models by hand. It is used only where it gives the
-bits of the model's own forward, which is tried when a model is opened, and it keeps no copy of any
-weight.
+checks. This walks the layers of Llama-shaped models by hand. It is used only where every layer sees all
+tokens and it gives the bits of the model's own forward, which is tried when a model is opened, and
+it keeps no copy of any weight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn import functional
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import create_causal_mask
 
-from holdfast_worker.sampler.growing_cache import new_cache, positions
+from holdfast_worker.sampler.growing_cache import GrowingLayer, new_cache, positions
 
 ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM")
 
@@ -126,8 +126,18 @@ def decoder_of(model: Any) -> Decoder | None:
         type(linear) is not nn.Linear for linear in linears
     ):  # An adapter wraps it and changes its output.
         return None
+    if not _sees_everything(model.config):
+        return None
     decoder = Decoder(model)
     return decoder if all(_agrees(decoder, model, padded) for padded in (False, True)) else None
+
+
+def _sees_everything(config: Any) -> bool:
+    """
+    Whether every layer attends to all tokens before. The decoder gives all layers one mask, and a
+    trial of a few tokens cannot tell a window from everything.
+    """
+    return all(type(layer) is GrowingLayer for layer in new_cache(config, 1).layers)
 
 
 @torch.inference_mode()

@@ -100,16 +100,13 @@ class HuggingFaceEngine:
 
     def open_adapter(self, publication: Publication) -> None:
         import torch
-        from transformers import AutoModelForCausalLM
 
         self.model = self.decoder = None  # Frees the old model first.
         assert "base" in publication
         base = publication["base"]["dir"]
         self._read(base)
         generator = torch.Generator().manual_seed(self.spec.seed % 2**63)
-        model = AutoModelForCausalLM.from_pretrained(
-            base, dtype=self.dtype, **self.opening.building()
-        )
+        model = self.opening.language_model(base, dtype=self.dtype)
         with torch.no_grad():
             adapted = with_adapter(
                 model,
@@ -194,11 +191,7 @@ class HuggingFaceEngine:
             return logp.gather(-1, tokens[:, 1:, None]).flatten().cpu().numpy()
 
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        from transformers import AutoModelForCausalLM
-
-        model = AutoModelForCausalLM.from_pretrained(
-            self.base or directory, dtype=self.dtype, **self.opening.building()
-        )
+        model = self.opening.language_model(self.base or directory, dtype=self.dtype)
         if self.base is not None:
             model = with_adapter(model, directory)
         model = model.to(self.device).eval()

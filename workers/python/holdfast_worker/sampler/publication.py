@@ -17,10 +17,13 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Engine
 from holdfast_worker.sampler.randomness import uniforms
 from holdfast_worker.wire_answers import Probe
-from holdfast_worker.wire_types import Publication, TensorEntry
+from holdfast_worker.wire_types import Publication, SamplerSpec, TensorEntry
 
 PROBE_SEQUENCES = 8
 PROBE_TOKENS = 32
+# Mean difference per token between trainer and sampler, by what they compute in. Wide, to find other
+# models and not other kernels: docs/decisions/0056-one-model-in-a-run.md.
+TRAINER_TOLERANCE = {"float32": 0.05, "bfloat16": 0.5}
 PROBE_SEED = 20_240  # Any number; fixed, so that probes of different processes can be compared.
 
 
@@ -128,6 +131,42 @@ def prove(engine: Engine, publication: Publication, previous: Proof) -> Proof:
     return take_proof(
         engine, publication["digest"]
     )  # The cold load may be what is in the engine now.
+
+
+def tolerance_of(spec: SamplerSpec, publication: Publication) -> float | None:
+    """
+    How far a sampler's log-probabilities of the trainer's probe may be from the trainer's, on
+    average. None: vLLM quantizes the weights, so they are different ones.
+    """
+    if spec.vllm.get("quantization") is not None:
+        return None
+    dtypes = {spec.dtype, str(spec.vllm.get("dtype", spec.dtype))}
+    whole = dtypes == {"float32"} and all(one["dtype"] == "F32" for one in publication["tensors"])
+    return TRAINER_TOLERANCE["float32" if whole else "bfloat16"]
+
+
+def compare_with_trainer(
+    engine: Engine, publication: Publication, *, tolerance: float | None
+) -> None:
+    """
+    Raises BadDataError if the engine computes a different model from the weights than the trainer.
+    `tolerance`: mean difference of a token's log-probability; None: anything.
+    """
+    told = publication.get("probe")
+    if told is None or tolerance is None:
+        return
+    own = engine.probe([told["tokens"][: engine.length_max - 1]])
+    trainers = np.array(told["logp"][: len(own)])
+    off = float(np.abs(own - trainers).mean())
+    if not off <= tolerance:
+        raise BadDataError(
+            f"Cannot publish version {publication['version']} because sampler and trainer compute "
+            "different models from the same weights: the mean log-probability of "
+            f"{len(own)} fixed tokens is {own.mean():.4f} in the sampler and {trainers.mean():.4f} "
+            f"in the trainer, and they differ by {off:.3g} per token, more than {tolerance}. Fix: "
+            "use sampler.engine: huggingface; if that differs too, the model's config.json does "
+            "not describe its weights"
+        )
 
 
 def _differ(left: np.ndarray, right: np.ndarray) -> bool:

@@ -63,7 +63,8 @@ class Worker:
     """Holds one version's weights, or none: it samples only at proved versions."""
 
     def __init__(self, context: RankContext) -> None:
-        self.engine = make_engine(SamplerSpec.of(context.spec))
+        self.spec = SamplerSpec.of(context.spec)
+        self.engine = make_engine(self.spec)
         self.opened: str | None = (
             None  # The model, or adapter's base, whose publications the engine accepts.
         )
@@ -113,6 +114,8 @@ class Worker:
         count = self.engine.replace(publication)
         io.progress("load", 2, 3)
         proof = publications.prove(self.engine, publication, previous)
+        tolerance = publications.tolerance_of(self.spec, publication)
+        publications.compare_with_trainer(self.engine, publication, tolerance=tolerance)
         self.version, self.proof, self.opened = version, proof, opened
         self.loaded = {
             "version": version,

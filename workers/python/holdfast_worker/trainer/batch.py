@@ -41,6 +41,10 @@ class StoredGroup(TypedDict):
 
 
 class StoredSlab(TypedDict):
+    """`sampling`: settings that had their first value when they were introduced are left out."""
+
+    version: str
+    sampling: dict[str, Any]
     groups: list[StoredGroup]
 
 
@@ -61,6 +65,9 @@ class SequenceData:
         default_factory=dict[str, NDArray[Any]]
     )
     sequence_columns: dict[str, float] = field(default_factory=dict[str, float])
+    # The version whose log-probabilities at the batch's temperature are `behaviour_logp`; None:
+    # the distribution was cut or penalised, or there is none.
+    sampled_by: str | None = None
 
 
 @dataclass
@@ -163,8 +170,10 @@ def _trajectory_sequences(batch: TrajectoryBatch, read: ReadArtifact) -> list[Se
                 f"Cannot train on group {place} because slab {key} holds draw {group['draw']} at {ref['index']}: "
                 f"the batch names draw {ref['draw']}"
             )
+        sampled_by = _sampled_by(slabs[key], batch["temperature"])
         sequences.extend(
-            _from_trajectory(group["trajectories"][sample], place) for sample in ref["samples"]
+            _from_trajectory(group["trajectories"][sample], place, sampled_by)
+            for sample in ref["samples"]
         )
     _add_columns(batch, sequences, read)
     return sequences
@@ -177,7 +186,16 @@ def _mask(values: Any) -> NDArray[np.bool_]:
     return mask
 
 
-def _from_trajectory(trajectory: StoredTrajectory, group: int) -> SequenceData:
+def _sampled_by(slab: StoredSlab, temperature: float) -> str | None:
+    whole = {"top_p": 1, "min_p": 0, "repetition_penalty": 1, "temperature": temperature}
+    sampling = slab["sampling"]
+    is_whole = all(sampling.get(name, value) == value for name, value in whole.items())
+    return slab["version"] if is_whole and sampling.get("top_k", -1) <= 0 else None
+
+
+def _from_trajectory(
+    trajectory: StoredTrajectory, group: int, sampled_by: str | None
+) -> SequenceData:
     tokens = np.frombuffer(trajectory["tokens"], "<i4")
     mask = _mask(np.frombuffer(trajectory["action_mask"], np.uint8))
     behaviour = np.frombuffer(trajectory["behaviour_logp"], "<f4")
@@ -186,7 +204,7 @@ def _from_trajectory(trajectory: StoredTrajectory, group: int) -> SequenceData:
             f"Cannot train on a trajectory of group {group} because its lengths differ: {len(tokens)} tokens, "
             f"{len(mask)} mask, {len(behaviour)} behaviour_logp"
         )
-    return SequenceData(tokens, mask, group, {"behaviour_logp": behaviour})
+    return SequenceData(tokens, mask, group, {"behaviour_logp": behaviour}, sampled_by=sampled_by)
 
 
 def _add_columns(

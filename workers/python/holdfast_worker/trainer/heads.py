@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import ModelConfig
 
@@ -33,7 +34,7 @@ class ScalarHead(torch.nn.Linear):
         return functional.linear(hidden.float(), self.weight.float(), bias)
 
 
-def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any:
+def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **options: Any) -> Any:
     """
     Opens the model of a directory with a head. A head that the directory lacks is zero: the same
     bits on every rank and at every load, and the first values are neutral instead of wrong.
@@ -45,9 +46,7 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     config.token_classification_bias = (
         head == "value"
     )  # For a reward model it would cancel in every comparison.
-    model, found = AutoModelForTokenClassification.from_pretrained(
-        path, config=config, output_loading_info=True, **options
-    )
+    model, missing = opening.loaded(AutoModelForTokenClassification, path, config=config, **options)
     if not isinstance(getattr(model, "score", None), torch.nn.Linear):
         raise BadDataError(
             f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not "
@@ -56,11 +55,7 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
             "Mistral, Gemma, ...)"
         )
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
-    missing = set(found["missing_keys"])
-    if missing - own:
-        raise BadDataError(
-            f"Cannot open model '{path}' because it lacks tensors: {sorted(missing - own)[:4]}"
-        )
+    opening.check_missing(path, missing - own)
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
             if f"score.{name}" in missing:
@@ -69,10 +64,31 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     return model
 
 
-def config_with_head(config: ModelConfig, head: str, *, model: Any) -> ModelConfig:
-    """The config.json of a model with this head."""
+def config_with_head(config: ModelConfig, head: str, *, model: Any, tokenizer: Any) -> ModelConfig:
+    """The config.json of a model with this head. A value model's needs no `tokenizer`."""
     labels = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-    return {**config, **labels, "architectures": [_architecture(head, model)]}
+    whole = {**config, **labels, "architectures": [_architecture(head, model)]}
+    if head != "score":
+        return whole
+    parts = {"text_config": dict(config["text_config"])} if "text_config" in config else {}
+    for part in (whole, *parts.values()):
+        part["pad_token_id"] = _padding(part.get("pad_token_id"), tokenizer)
+    return {**whole, **parts}
+
+
+def _padding(configured: int | None, tokenizer: Any) -> int | None:
+    """
+    The token that fills rows of the sequence classifier, which reads its score at the last token
+    that is a different one. So it must not be one that ends a text or, by the chat template, a
+    turn. None: there is no such token, and rows are scored one by one.
+    """
+    template = str(tokenizer.chat_template or "")
+    for token in (configured, tokenizer.pad_token_id):
+        if token is None or token == tokenizer.eos_token_id:
+            continue
+        if (tokenizer.convert_ids_to_tokens(token) or template) not in template:
+            return token
+    return None
 
 
 def _architecture(head: str, model: Any) -> str:

@@ -52,6 +52,8 @@ class ModelSource:
             if file.is_file() and not _is_weights(file) and file.stat().st_size <= COPIED_BYTES_MAX:
                 self.files[file.name] = file.read_bytes()
         self._tokenizer: Any = None
+        if head == "score":  # Its config.json depends on it.
+            self._told(lambda: self.tokenizer)
 
     @property
     def tokenizer(self) -> Any:
@@ -69,7 +71,7 @@ class ModelSource:
         of a vector loop can change the last bit of a product. `options` go to transformers.
         """
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM
+        from transformers import AutoConfig
 
         from holdfast_worker.trainer.heads import open_with_head
 
@@ -80,16 +82,14 @@ class ModelSource:
         options = {
             "config": config,
             "dtype": getattr(torch, dtype),
-            "local_files_only": True,
-            **self.opening.building(),
             **options,
         }
         head = self.head
         model = self._told(
             lambda: (
-                AutoModelForCausalLM.from_pretrained(self.path, **options)
+                self.opening.language_model(self.path, **options)
                 if head is None
-                else open_with_head(self.path, head, **options)
+                else open_with_head(self.path, head, opening=self.opening, **options)
             )
         )
         with torch.no_grad():
@@ -135,7 +135,7 @@ class ModelSource:
         config.pop("torch_dtype", None)
         config["dtype"] = dtype
         if self.head is not None:
-            config = config_with_head(config, self.head, model=model)
+            config = config_with_head(config, self.head, model=model, tokenizer=self._tokenizer)
         return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
 
 

@@ -161,6 +161,7 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> Numerics:
         "lora": _shape_of(spec.lora, spec.seed) if spec.lora else None,
         "attn_implementation": spec.attn_implementation,
         "trust_remote_code": spec.trust_remote_code,
+        "open_with_missing": spec.open_with_missing,
     }
 
 

@@ -13,8 +13,17 @@ import msgpack
 import torch
 
 from holdfast_worker.algorithm import program_of
-from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
+from holdfast_worker.loss import (
+    BEHAVIOUR,
+    Program,
+    StepOutcome,
+    check_on_policy,
+    count_step,
+    run_step,
+    steepest,
+)
 from holdfast_worker.operation import OperationIO
+from holdfast_worker.sampler.publication import probe_sequences
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import (
     SequenceData,
@@ -27,6 +36,7 @@ from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.output_head import target_values
 from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 from holdfast_worker.trainer.pieces import Piece, Pieces
 from holdfast_worker.trainer.references import References
@@ -36,6 +46,7 @@ from holdfast_worker.wire_answers import EvaluatedBatch, StepRecord
 from holdfast_worker.wire_types import (
     ArtifactRef,
     Batch,
+    PublicationProbe,
     TrainerEvaluate,
     TrainerScore,
     TrainerTrain,
@@ -76,6 +87,7 @@ class Work:
     clip: Mapping[str, Any] | None = (
         None  # Whether the distance of the policy from the sampling policy is measured.
     )
+    on_policy: bool = False  # Whether it should then be 0, up to rounding.
     tokens_sha256: str | None = None  # Of what rows were rendered to; None: the batch has tokens.
 
 
@@ -94,6 +106,8 @@ class TrainingOperations:
         self.programs: dict[tuple[str, bool], Program] = {}
         self.references = References(engine, models)
         self.has_dropout = numerics.has_dropout(engine.spec)
+        # Whether a step has shown that the sampler computes the model that is trained here.
+        self.agrees_with_sampler = False
         self.cut: Pieces | None = None  # The micro-batches that are running or ran last.
 
     def prepare(
@@ -113,6 +127,8 @@ class TrainingOperations:
         packed = self._packs(args)
         if packed:
             self._pack(self.engine.model)
+        version = args.from_ if isinstance(args, TrainerTrain) else None
+        is_on_policy = all(sequence.sampled_by == version for sequence in sequences)
         return Work(
             program,
             sequences,
@@ -124,6 +140,7 @@ class TrainingOperations:
             packed=packed,
             how=self._how(args, batch),
             clip=clip,
+            on_policy=clip is not None and is_on_policy and not self.has_dropout,
             tokens_sha256=None if batch["kind"] == "trajectories" else tokens_digest(sequences),
         )
 
@@ -201,6 +218,10 @@ class TrainingOperations:
             self.engine.backward(loss, boundary)
 
         outcome, counted = self._run(work, update, backward, io)
+        # Once: the first step of the first batch still has the parameters that sampled.
+        if work.on_policy and not self.agrees_with_sampler and update is work.updates[0]:
+            check_on_policy(outcome.metrics)
+            self.agrees_with_sampler = True
         grad_norm = self.engine.step(
             lr
         )  # None if the loss is not finite, because its gradients are not finite either.
@@ -288,6 +309,23 @@ class TrainingOperations:
             "n_sequences": counts.n_sequences,
             "micro_batches": pieces.count,
         }
+
+    @torch.no_grad()
+    def probe(self) -> PublicationProbe | None:
+        """
+        What the version says of fixed tokens, by the forward that trains. Collective. None: it has
+        no vocabulary, or its log-probabilities are not finite.
+        """
+        if self.head is not None:
+            return None
+        config = self.engine.module.config.get_text_config()
+        positions = getattr(config, "max_position_embeddings", None) or 1 << 30
+        first = probe_sequences(config.vocab_size, positions)[0]
+        tokens = torch.tensor([first], device=self.engine.device)
+        with self._without_dropout():
+            logits = self.engine.model(input_ids=tokens, use_cache=False).logits[0, :-1]
+        (logp,) = target_values(logits, tokens[0, 1:], temperature=1.0, entropy=False)
+        return {"tokens": first, "logp": logp.tolist()} if logp.isfinite().all() else None
 
     def score(
         self, args: TrainerScore, io: OperationIO, *, source: ModelSource, dtype: str

@@ -1,11 +1,12 @@
 """
-Tokens of rows before anything is generated from them: rows that are too long are found at the
-start, not in round 300.
+Tokens of rows before anything is generated from them: rows that are too long, or have a token that
+the model has not, are found at the start, not in round 300.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -45,19 +46,39 @@ class RowLengths:
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))
-            tokenizer, positions = (
-                _tokenizer(model_path, self.opening),
-                _positions(model_path, self.opening),
+            positions = _field(model_path, self.opening, "max_position_embeddings")
+            model = _Model(
+                _tokenizer(model_path, self.opening), _field(model_path, self.opening, "vocab_size")
             )
             try:
-                self.known[key] = _lengths(rows, args, tokenizer=tokenizer, io=io)
+                self.known[key] = _lengths(rows, args, model=model, io=io)
             except RefusedRowError as error:
                 io.blob(b"")
                 refused: RefusedRow = {"row": error.row, "why": str(error)}
                 return {"rows": 0, "model_tokens_max": positions, "refused": refused}
         lengths = self.known[key]
         io.blob(lengths.tobytes())
-        return {"rows": len(lengths), "model_tokens_max": _positions(model_path, self.opening)}
+        positions = _field(model_path, self.opening, "max_position_embeddings")
+        return {"rows": len(lengths), "model_tokens_max": positions}
+
+
+@dataclass(frozen=True)
+class _Model:
+    """`vocabulary`: its number of embeddings; None: its configuration has none."""
+
+    tokenizer: Any
+    vocabulary: int | None
+
+    def check(self, tokens: list[int]) -> None:
+        """Raises BadDataError for a token without an embedding: on a GPU it would end the process."""
+        largest = max(tokens, default=-1)
+        if self.vocabulary is not None and largest >= self.vocabulary:
+            raise BadDataError(
+                f"its token {largest} ({self.tokenizer.convert_ids_to_tokens(largest)!r}) has no "
+                f"embedding: the tokenizer has {len(self.tokenizer)} tokens and the model "
+                f"{self.vocabulary}. Fix: resize the model's embeddings "
+                "(resize_token_embeddings), or use the tokenizer that it was trained with"
+            )
 
 
 class RefusedRowError(Exception):
@@ -69,12 +90,12 @@ class RefusedRowError(Exception):
 
 
 def _lengths(
-    rows: list[Row], args: TrainerMeasureRows, *, tokenizer: Any, io: OperationIO
+    rows: list[Row], args: TrainerMeasureRows, *, model: _Model, io: OperationIO
 ) -> np.ndarray:
     lengths = np.zeros((len(rows), 2), dtype="<i4")
     for place, row in enumerate(rows):
         try:
-            lengths[place] = _of_row(row, args, tokenizer)
+            lengths[place] = _of_row(row, args, model)
         except BadDataError as error:
             raise RefusedRowError(place, str(error)) from error
         if place % PROGRESS_ROWS == 0:
@@ -90,9 +111,11 @@ class Measured(TypedDict):
     rejected: Prompt
 
 
-def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, int]:
-    use, chat, tools = args.use, args.chat, row.get("tools")
-    prompt = len(encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1])
+def _of_row(row: Row, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
+    use, chat, tools, tokenizer = args.use, args.chat, row.get("tools"), model.tokenizer
+    asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
+    model.check(asked)
+    prompt = len(asked)
     if use == "prompt":
         refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
         return prompt, prompt
@@ -107,6 +130,8 @@ def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, in
             encode_supervised(tokenizer, row["prompt"], side, chat, tools=tools) for side in sides
         ]
     )
+    for tokens, _ in encoded:
+        model.check(tokens)
     return prompt, max(len(tokens) for tokens, _ in encoded)
 
 
@@ -116,10 +141,10 @@ def _tokenizer(model_path: str, opening: Opening) -> Any:
     return AutoTokenizer.from_pretrained(model_directory(model_path), **opening.reading())
 
 
-def _positions(model_path: str, opening: Opening) -> int | None:
-    """The model's number of positions; None: its configuration has none."""
+def _field(model_path: str, opening: Opening, name: str) -> int | None:
+    """A number of the model's configuration; None: it has none of that name."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(model_directory(model_path), **opening.reading())
     text = getattr(config, "text_config", None) or config
-    return getattr(text, "max_position_embeddings", None)
+    return getattr(text, name, None)

@@ -354,7 +354,7 @@ class Worker:
         if self.held != args.version:
             return {"not_resident": self.held}
         form = args.form or (self.spec.lora["publish"] if self.spec.lora else "merged")
-        return checkpoint.publish(
+        publication = checkpoint.publish(
             self.engine,
             self.source,
             target=Path(args.dir),
@@ -363,6 +363,10 @@ class Worker:
             version=args.version,
             form=form,
         )
+        if form == "adapter" and self.spec.lora and self.spec.lora["quantize"]:
+            return publication  # A sampler's base has more bits than the one that is trained.
+        probe = self.trainer.probe()
+        return publication if probe is None else {**publication, "probe": probe}
 
     def save(self, args: TrainerSave, io: OperationIO) -> TrainerSaveAnswer | NotResident:
         """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""
