@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
+import {
+  BadDataError,
+  type Context,
+  defineStage,
+  type Stage,
+  systemClock,
+} from "../../engine/mod.ts";
 import {
   ArtifactRef,
   Chat,
@@ -50,11 +56,11 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   output: OpenedSplit,
   // Its input names a split, not the split's files.
   fork: { reads: Rows.name },
-  async run({ split, chat }, ctx) {
+  run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
     const opened = { split, rows: table.size, digest: table.digest };
     // A template that writes today's date must render the same tokens at a redo on another day.
-    return chat ? { ...opened, chat: { ...chat, date: dayOf(await ctx.now()) } } : opened;
+    return chat ? { ...opened, chat: { ...chat, date: dayOf(systemClock.now()) } } : opened;
   },
 });
 
