@@ -1,11 +1,12 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { endAll, exists, json, rl, SMALL } from "./fixtures.ts";
-import { home } from "./data_home.ts";
+import { endAll, exists, freshHome, json, rl, SMALL } from "./fixtures.ts";
 
 Deno.test.afterAll(endAll);
 
 Deno.test("plan draws the graph, counts it and says where it runs, as text and as mermaid, and starts nothing", async () => {
-  const text = await rl(["plan", SMALL, "online.rounds=3"]);
+  const home = await freshHome();
+  const at = ["--home", home];
+  const text = await rl(["plan", SMALL, "online.rounds=3", ...at]);
   strictEqual(text.code, 0);
   const lines = text.out.split("\n");
   match(lines[0]!, /^quickstart {2}[0-9a-f]{12}$/);
@@ -25,13 +26,13 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
     ),
   );
   ok(lines.includes("placement  trainer: torch, 1 x auto, float32"));
-  const drawn = (await rl(["plan", SMALL, "--format", "mermaid"])).out;
+  const drawn = (await rl(["plan", SMALL, "--format", "mermaid", ...at])).out;
   match(drawn, /^flowchart TD\n {2}n0\["create_model \[trainer\]"\]\n/);
   match(drawn, /subgraph n\d+\["round × 6"\]/);
   const { graph_hash, stages } = await json<
     { graph_hash: string; stages: { stage: string; times: number }[] }
   >(
-    ["plan", SMALL],
+    ["plan", SMALL, ...at],
   );
   strictEqual(graph_hash.length, 64);
   strictEqual(stages.find(({ stage }) => stage === "train_policy")!.times, 9);
