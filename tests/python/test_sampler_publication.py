@@ -4,20 +4,13 @@ Publications into the Hugging Face engine: nothing broken gets in, and a tensor 
 
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import sampler_fixtures as fixtures
-from holdfast_worker import model_opening
 from holdfast_worker.operation import BadDataError, OperationIO
-from holdfast_worker.sampler.publication import (
-    compare_with_trainer,
-    probe_sequences,
-    tolerance_of,
-)
-from trainer_harness import OPTIMIZER, Trainer
+from holdfast_worker.sampler.publication import probe_sequences
 
 RECIPES = ["tiny_qwen", "tiny_qwen_untied"]
 
@@ -170,85 +163,3 @@ def test_load_leaves_the_verdict_on_an_unseen_update_to_a_cold_load(worker, mode
     worker.proof = None
     assert fixtures.load(worker, model, publication)["version"] == "v2"
     assert asked == [publication["dir"]]
-
-
-def told(worker, publication, *, off=0.0):
-    """The publication with what a trainer would say of fixed tokens, `off` from the sampler's."""
-    (tokens,) = probe_sequences(worker.engine.vocabulary, worker.engine.length_max)[:1]
-    logp = worker.engine.cold_probe(publication["dir"], [tokens])
-    alternating = off * (-1.0) ** np.arange(len(logp))  # The mean of the log-probabilities stays.
-    return {**publication, "probe": {"tokens": tokens, "logp": (logp + alternating).tolist()}}
-
-
-@pytest.mark.parametrize(("dtype", "most"), [("float32", 0.05), ("bfloat16", 0.5)])
-def test_load_is_refused_when_the_trainer_computes_a_different_model(model, tmp_path, dtype, most):
-    worker = fixtures.make_worker(dtype=dtype)
-    first = fixtures.publish(model, "v1")
-    fixtures.load(worker, model, first)
-    shutil.copytree(model, tmp_path / "tiny")
-    second = fixtures.publish_changed(tmp_path / "tiny", "v2", names=None, seed=2)
-    says = rf"sampler and trainer compute different models.*differ by .* more than {most}\. Fix"
-    with pytest.raises(BadDataError, match=says):
-        fixtures.load(worker, model, told(worker, second, off=most * 1.1))
-    assert worker.version is None
-    assert fixtures.load(worker, model, told(worker, second, off=most * 0.9))["version"] == "v2"
-
-
-def test_load_compares_nothing_when_an_older_record_or_quantized_weights_leave_nothing(model):
-    worker = fixtures.make_worker()
-    publication = fixtures.publish(model, "v1")
-    fixtures.load(worker, model, publication)
-    compare_with_trainer(worker.engine, publication, tolerance=0.05)
-    compare_with_trainer(worker.engine, told(worker, publication, off=9), tolerance=None)
-    assert tolerance_of(worker.spec, publication) == 0.05
-    quantized = replace(worker.spec, vllm={"quantization": "fp8"})
-    assert tolerance_of(quantized, publication) is None
-    halves = replace(worker.spec, vllm={"dtype": "bfloat16"})
-    assert tolerance_of(halves, publication) == 0.5
-    tensors = [{**entry, "dtype": "BF16"} for entry in publication["tensors"]]
-    assert tolerance_of(worker.spec, {**publication, "tensors": tensors}) == 0.5
-
-
-def test_a_trainer_s_publication_is_compared_on_as_many_tokens_as_the_sampler_takes(
-    model, tmp_path
-):
-    trainer = Trainer(tmp_path, dropout=0.5)
-    arguments = {"version": "v", "model_path": str(model), "optimizer": OPTIMIZER}
-    trainer.call("load", **arguments, checkpoint=None)
-    publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
-    probe = publication["probe"]
-    assert (len(probe["tokens"]), len(probe["logp"])) == (32, 31)
-    worker = fixtures.make_worker(max_model_len=20)
-    fixtures.load(worker, model, publication)
-    own = worker.engine.probe([probe["tokens"][:19]])
-    assert np.abs(own - probe["logp"][:18]).max() < 1e-5
-    assert trainer.worker.engine.module.training
-
-
-@pytest.mark.parametrize("head", ["value", "score"])
-def test_a_model_without_a_vocabulary_is_published_without_a_probe(model, tmp_path, head):
-    trainer = Trainer(tmp_path, head=head)
-    arguments = {"version": "v", "model_path": str(model), "optimizer": OPTIMIZER}
-    trainer.call("load", **arguments, checkpoint=None)
-    assert "probe" not in trainer.call("publish", version="v", dir=str(tmp_path / "published"))
-
-
-def test_a_head_that_only_the_trainer_uses_is_seen_without_the_check_of_the_model(
-    tmp_path, monkeypatch
-):
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    tied = fixtures.make_model(tmp_path / "tiny")
-    tensors = load_file(tied / fixtures.WEIGHTS_NAME)
-    embeddings = tensors["model.embed_tokens.weight"]
-    noise = torch.randn(embeddings.shape, generator=torch.Generator().manual_seed(1))
-    tensors["lm_head.weight"] = embeddings + 0.05 * noise
-    save_file(tensors, tied / fixtures.WEIGHTS_NAME, metadata={"format": "pt"})
-    monkeypatch.setattr(model_opening, "_check_tied", lambda directory, model: None)
-    trainer = Trainer(tmp_path)
-    arguments = {"version": "v", "model_path": str(tied), "optimizer": OPTIMIZER}
-    trainer.call("load", **arguments, checkpoint=None)
-    publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
-    with pytest.raises(BadDataError, match="sampler and trainer compute different models"):
-        fixtures.load(fixtures.make_worker(), tied, publication)
