@@ -46,8 +46,7 @@ type Input = z.input<typeof Input>;
 
 /**
  * Records what a split contained, so that a resumed run notices a changed file, and the day, which
- * is today for the run's chat templates from then on. Only reads: safe to
- * run twice.
+ * is today for the run's chat templates from then on. Only reads: safe to run twice.
  */
 export const openData: Stage<Input, OpenedSplit> = defineStage({
   name: "open_data",
@@ -59,7 +58,8 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
     const opened = { split, rows: table.size, digest: table.digest };
-    // A template that writes today's date must render the same tokens at a redo on another day.
+    // A template that writes today's date must render the same tokens at a redo on another day. This
+    // output records the day.
     return chat ? { ...opened, chat: { ...chat, date: dayOf(systemClock.now()) } } : opened;
   },
 });
