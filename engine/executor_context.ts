@@ -75,7 +75,7 @@ export class BodyContext implements RecordingContext {
   }
 
   call<I, O>(stage: Stage<I, O>, input: NoInfer<I>, options: CallOptions = {}): Promise<O> {
-    const { stage: parent, scope } = this.#frame.task;
+    const { stage: parent, scope, after } = this.#frame.task;
     if (parent.runs_on !== "engine") {
       throw new InvalidInputError(
         `Cannot call '${stage.name}' from '${this.key}' because it holds a slot of ` +
@@ -84,7 +84,8 @@ export class BodyContext implements RecordingContext {
     }
     return this.#frame.work(stage.name, options, (entry) => {
       const slots = stage.runs_on === "engine" ? undefined : slotsOf(stage);
-      const task = { entry, stage: stage as Stage, input, scope, slots, parent: this.#frame };
+      const called = { entry, stage: stage as Stage, input, slots };
+      const task = { ...called, scope, after, parent: this.#frame };
       return this.#runStage(this.#execution, task) as Promise<O>;
     });
   }
@@ -96,11 +97,12 @@ export class BodyContext implements RecordingContext {
   #emit(emission: Emission, { key, emitted }: { key: string; emitted: Note[] }): void {
     const { metrics, log, progress } = emission;
     if (metrics) {
-      const { stage, scope: { in_round } } = this.#frame.task;
+      const { stage, scope: { in_round }, after } = this.#frame.task;
       const value = recordedMetrics(emission, {
         at_ms: this.#execution.settings.clock.now(),
         stage: stage.name,
         in_round,
+        after,
       });
       if (value) emitted.push({ kind: "metrics", key, value });
       this.#execution.event({ type: "metrics", key, metrics });

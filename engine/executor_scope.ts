@@ -7,6 +7,7 @@ import { type Execution, quietly } from "./executor.ts";
 import { LoopRun, MISSING } from "./executor_loop.ts";
 import { runStage } from "./executor_stage.ts";
 import type { StageTask } from "./executor_task.ts";
+import { loopsBefore } from "./graph_reads.ts";
 import { type FlatNode, type GraphNode, type MapNode, Ref, type RefSource } from "./graph_types.ts";
 import type { Scope, StageNode, WhenNode } from "./graph_types.ts";
 import { inOrder, ItemStream, type Order } from "./item_stream.ts";
@@ -37,8 +38,11 @@ export class ScopeRun {
   readonly #cells = new Map<number, Cell>();
   readonly #streams = new Map<number, ItemStream>();
   readonly #loops = new Map<number, LoopRun>();
+  readonly #after: Map<number, readonly string[]>;
 
-  constructor(readonly execution: Execution, readonly options: ScopeOptions) {}
+  constructor(readonly execution: Execution, readonly options: ScopeOptions) {
+    this.#after = options.parent ? options.parent.#after : loopsBefore(options.scope);
+  }
 
   get in_round(): InRound | null {
     const { round, parent } = this.options;
@@ -95,7 +99,8 @@ export class ScopeRun {
 
   #task(node: StageNode | MapNode, name: string): Omit<StageTask, "input"> {
     const entry = this.execution.settings.journal.root.at(joinKey(this.options.path, name));
-    return { entry, stage: node.stage, scope: this, slots: slotsOf(node.stage) };
+    const after = this.#after.get(node.id) ?? [];
+    return { entry, stage: node.stage, scope: this, after, slots: slotsOf(node.stage) };
   }
 
   #runMap(node: MapNode): Promise<unknown> {

@@ -28,6 +28,8 @@ export type StageTask = {
   stage: Stage;
   input: unknown;
   scope: TaskScope;
+  /** Outside loops: paths of the loops that have ended before it starts. */
+  after: readonly string[];
   /** Slots to hold while running; none for the children of a body that runs in the engine. */
   slots?: Needs;
   /** Called when the result is being sent to the store; may add a row to its append. */

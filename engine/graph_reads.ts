@@ -1,6 +1,6 @@
-/** What the node behind a journal key reads, as keys. */
+/** What nodes read: of the node behind a journal key, as keys; of those outside loops, which loops. */
 import { refsIn } from "./graph.ts";
-import { wiringOf } from "./graph_draw.ts";
+import { inner, wiringOf } from "./graph_draw.ts";
 import type { Graph, GraphNode, LoopNode, RefSource, Scope } from "./graph_types.ts";
 import { joinKey } from "./keys.ts";
 
@@ -71,4 +71,45 @@ function keysOf(source: RefSource, levels: readonly Level[]): string[] {
     default:
       return [];
   }
+}
+
+/**
+ * For each node outside loops, by its id, the paths of the loops that have ended once it starts:
+ * those that it reads, directly or through other nodes.
+ */
+export function loopsBefore(scope: Scope): Map<number, readonly string[]> {
+  const before = new Map<number, readonly string[]>();
+  /** What has ended once a node's value is there. */
+  const at = new Map<number, Set<string>>();
+  const visit = ({ nodes }: Scope, { path, flag }: { path: string; flag: Iterable<string> }) => {
+    for (const node of nodes) {
+      const read = readBy(node).flatMap((id) => [...at.get(id) ?? []]);
+      const ended = new Set([...flag, ...read]);
+      const here = joinKey(path, node.name);
+      before.set(node.id, [...ended]);
+      at.set(node.id, node.kind === "loop" ? new Set([...ended, here]) : ended);
+      if (node.kind !== "when") continue;
+      for (const { label, scope } of inner(node)) {
+        visit(scope, { path: joinKey(here, label), flag: ended });
+        for (const id of [...scope.nodes.map(({ id }) => id), ...nodesIn(scope.output)]) {
+          at.get(id)?.forEach((loop) => ended.add(loop));
+        }
+      }
+    }
+  };
+  visit(scope, { path: "", flag: [] });
+  return before;
+}
+
+/** The nodes that a node reads, in the scopes inside it too. */
+function readBy(node: GraphNode): number[] {
+  const inside = inner(node).flatMap(({ scope }) => [
+    ...scope.nodes.flatMap(readBy),
+    ...nodesIn(scope.output),
+  ]);
+  return [...nodesIn(wiringOf(node)), ...(node.kind === "loop" ? inside : [])];
+}
+
+function nodesIn(wiring: unknown): number[] {
+  return refsIn(wiring).flatMap(({ source }) => "node" in source ? [source.node] : []);
 }

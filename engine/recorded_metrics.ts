@@ -11,12 +11,22 @@ export type RecordedMetrics = {
   /** Null outside loops. */
   loop: string | null;
   round: number | null;
+  /**
+   * Outside loops: paths of the loops that the stage's input comes from, `["warmup"]`: they have
+   * ended. Absent in a round, and in older records.
+   */
+  after?: readonly string[];
   /** What the numbers measure, as named by the stage. */
   version: string | null;
   metrics: Record<string, number>;
 };
 
-type Place = { at_ms: number; stage: string; in_round: InRound | null };
+type Place = {
+  at_ms: number;
+  stage: string;
+  in_round: InRound | null;
+  after: readonly string[];
+};
 
 /**
  * What is recorded of an emission; null if it has no number to record. Numbers that are not finite
@@ -28,13 +38,14 @@ export function recordedMetrics(
 ): RecordedMetrics | null {
   const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
   if (finite.length === 0) return null;
-  const { at_ms, stage, in_round } = place;
+  const { at_ms, stage, in_round, after } = place;
   const { loop = null, round = null } = in_round ?? {};
   return {
     at_ms,
     stage,
     loop,
     round,
+    ...(in_round === null && { after }),
     version: version ?? null,
     metrics: Object.fromEntries(finite),
   };

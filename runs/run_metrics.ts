@@ -99,11 +99,11 @@ export async function foundLine(
 }
 
 async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<MetricsLine> {
-  const { loop, round, stage, version, at_ms, metrics } = await rowValue(
+  const { loop, round, after, stage, version, at_ms, metrics } = await rowValue(
     artifacts,
     row,
   ) as RecordedMetrics;
-  return { key: row.key, loop, round, stage, version, at_ms, metrics };
+  return { key: row.key, loop, round, ...(after && { after }), stage, version, at_ms, metrics };
 }
 
 /** Keys of the results and rounds that a fork started with: its first rows, of no engine. */

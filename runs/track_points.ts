@@ -2,7 +2,7 @@
  * What trackers receive of a run, derived from its journal: one point for each closed round, and
  * one for each emission outside the loops. The same journal always gives the same points.
  */
-import { type JournalRow, type RunHead } from "../engine/mod.ts";
+import { isUnder, type JournalRow, type RunHead } from "../engine/mod.ts";
 import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
 import { foundLine, inheritedPages, type Reading } from "./run_metrics.ts";
 
@@ -10,7 +10,10 @@ import { foundLine, inheritedPages, type Reading } from "./run_metrics.ts";
 export type TrackPoint = {
   /** From 1, without gaps. */
   number: number;
-  /** How many rounds were closed, over all loops: a point of a round counts its own. */
+  /**
+   * How many rounds were closed, over all loops: a point of a round counts its own. Outside loops
+   * it counts those of the loops that the point comes after, whatever else runs beside it.
+   */
   step: number;
   /** The round of the point; null outside loops. */
   round: { loop: string; round: number } | null;
@@ -25,19 +28,24 @@ const PAGE_ROWS = 1000;
 const SUMMED = /^time\/|_tokens$/;
 
 type OpenRound = Pick<TrackPoint, "at_ms" | "metrics">;
+/** `after`: as recorded; absent in older records. */
+type Outside = OpenRound & Pick<MetricsLine, "after">;
 
 /** Makes points of lines and of closed rounds, in the order of the journal. */
 class PointMaker {
   /** Rounds that have lines and are not closed, by loop. */
   readonly #open: Map<string, Map<number, OpenRound>> = new Map();
-  /** Metrics that have a value at this step: the first one counts. */
-  #named: Set<string> = new Set();
+  /** Rounds that are closed, by loop. */
+  readonly #closed: Map<string, number> = new Map();
+  /** The loop of the last closed round. */
+  #last: string | null = null;
+  /** Metrics that have a value at a step that may get another point: the first value counts. */
+  readonly #named: Map<number, Set<string>> = new Map();
   #number = 0;
-  #step = 0;
 
   /** A line outside loops is a point by itself. */
-  line({ loop, round, at_ms, metrics }: MetricsLine): TrackPoint[] {
-    if (loop === null || round === null) return this.outside({ at_ms, metrics });
+  line({ loop, round, at_ms, metrics, after }: MetricsLine): TrackPoint[] {
+    if (loop === null || round === null) return this.outside({ at_ms, metrics, after });
     const rounds = this.#open.get(loop) ?? new Map<number, OpenRound>();
     this.#open.set(loop, rounds);
     const before = rounds.get(round)?.metrics ?? {};
@@ -49,8 +57,14 @@ class PointMaker {
   }
 
   /** A point by itself. */
-  outside(values: OpenRound): TrackPoint[] {
-    return [this.#point(null, values)];
+  outside({ after, ...values }: Outside): TrackPoint[] {
+    return [this.#point(null, { step: this.#stepAfter(after), ...values })];
+  }
+
+  /** The rounds that are closed: of these loops and of those inside them, or of all. */
+  #stepAfter(loops?: readonly string[]): number {
+    return [...this.#closed].filter(([loop]) => loops?.some((one) => isUnder(loop, one)) ?? true)
+      .reduce((sum, [, rounds]) => sum + rounds, 0);
   }
 
   /** Rounds close in order: an earlier one whose row was collected is closed too. */
@@ -60,8 +74,12 @@ class PointMaker {
     return closed.map((round) => {
       const open = rounds.get(round)!;
       rounds.delete(round);
-      this.#step++;
-      return this.#point({ loop, round }, open);
+      this.#closed.set(loop, (this.#closed.get(loop) ?? 0) + 1);
+      const step = this.#stepAfter();
+      // No loop ended at the step before, so no later point is after it.
+      if (this.#last === loop) this.#named.delete(step - 1);
+      this.#last = loop;
+      return this.#point({ loop, round }, { step, ...open });
     });
   }
 
@@ -84,12 +102,16 @@ class PointMaker {
     ]);
   }
 
-  #point(round: TrackPoint["round"], { at_ms, metrics }: OpenRound): TrackPoint {
-    if (round !== null) this.#named = new Set();
-    const fresh = Object.entries(metrics).filter(([name]) => !this.#named.has(name));
-    for (const [name] of fresh) this.#named.add(name);
+  #point(
+    round: TrackPoint["round"],
+    { step, at_ms, metrics }: OpenRound & { step: number },
+  ): TrackPoint {
+    const named = this.#named.get(step) ?? new Set();
+    this.#named.set(step, named);
+    const fresh = Object.entries(metrics).filter(([name]) => !named.has(name));
+    for (const [name] of fresh) named.add(name);
     const number = ++this.#number;
-    return { number, step: this.#step, round, at_ms, metrics: Object.fromEntries(fresh) };
+    return { number, step, round, at_ms, metrics: Object.fromEntries(fresh) };
   }
 }
 

@@ -38,7 +38,7 @@ function opened() {
   });
   const framed = (parent?: StageTask["parent"]) => {
     const scope = { in_round: null, addTally() {} };
-    const task = { entry: new Entry("work"), stage, input: null, scope, parent };
+    const task = { entry: new Entry("work"), stage, input: null, scope, after: [], parent };
     const frame = new Frame(execution, { task, attempt: 1 });
     frame.begin();
     return frame;

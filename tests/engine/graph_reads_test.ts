@@ -1,5 +1,6 @@
 import { deepStrictEqual } from "node:assert/strict";
-import { defineStage, graph, keysRead } from "../../engine/mod.ts";
+import { loopsBefore } from "../../engine/graph_reads.ts";
+import { defineStage, graph, type GraphNode, keysRead } from "../../engine/mod.ts";
 import { z } from "zod";
 
 const Config = z.strictObject({ lag: z.number() });
@@ -48,4 +49,40 @@ Deno.test("keysRead() names the nodes, carried rounds, loops and branches that a
   for (const key of ["round/3/train/step#1", "nothing", "round/3", ""]) {
     deepStrictEqual(keysRead(built, key), []);
   }
+});
+
+Deno.test("loopsBefore() names the loops that a node's input comes from", () => {
+  const two = graph("two", Config, (g) => {
+    const start = g.stage(noop, {}, { as: "start" });
+    g.stage(noop, { start }, { as: "beside" });
+    const warm = g.loop("warmup", { times: 2, carry: { start } }, (r) => ({
+      start: r.stage(noop, { old: r.carried("start") }),
+    }));
+    const between = g.stage(noop, { warm: warm.start }, { as: "between" });
+    const last = g.loop("round", { times: 2, carry: { start } }, (r) => ({
+      start: r.stage(noop, { old: r.carried("start"), between }),
+    }));
+    const branch = g.when(
+      start as never,
+      (inner) => inner.stage(noop, { last: last.start }, { as: "inside" }),
+      () => warm.start,
+    );
+    return g.stage(noop, { branch }, { as: "after" });
+  }).build({ lag: 0 });
+  const before = loopsBefore({ nodes: [...two.nodes], output: two.output });
+  const named = (nodes: readonly GraphNode[]): [string, readonly string[] | undefined][] =>
+    nodes.flatMap((node) => [
+      [node.name, before.get(node.id)],
+      ...node.kind === "when" ? named(node.then.nodes) : [],
+    ]);
+  deepStrictEqual(named(two.nodes), [
+    ["start", []],
+    ["beside", []],
+    ["warmup", []],
+    ["between", ["warmup"]],
+    ["round", ["warmup"]],
+    ["when", []],
+    ["inside", ["warmup", "round"]],
+    ["after", ["warmup", "round"]],
+  ]);
 });

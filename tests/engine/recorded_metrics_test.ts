@@ -112,6 +112,7 @@ Deno.test("metrics are recorded with the round and the stage that they are of", 
     stage: "child",
     loop: null,
     round: null,
+    after: ["outer"],
     version: "v2",
     metrics: { child: 2 },
   }]);

@@ -37,6 +37,25 @@ def test_half_a_point_is_completed_and_a_fork_names_its_parent(tmp_path: Path) -
     ]
 
 
+def test_a_point_outside_loops_may_come_after_those_of_later_steps(tmp_path: Path) -> None:
+    said = in_trackers(
+        tmp_path,
+        """
+        settings = {"name": "mlflow", "uri": f"file://{DIR}/runs", "experiment": "e"}
+        before = {**point(2, a=2.0), "step": 0}
+        one = sink(**settings)
+        one.open()
+        one.write([point(1, a=1.0), before])
+        two = sink(**settings)
+        two.open()
+        two.write([before, {**point(3, a=3.0), "step": 0}, point(4, a=4.0)])
+        said = [[m.step, m.value] for m in two._client.get_metric_history(two._id, "a")]
+        say(sorted(said))
+        """,
+    )
+    assert said == [[[0, 2.0], [1, 1.0], [4, 4.0]]]
+
+
 def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     (said,) = in_trackers(
         tmp_path,

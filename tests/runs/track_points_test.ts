@@ -15,7 +15,10 @@ async function finished(): Promise<Home> {
   return home;
 }
 
-async function pointsOf(home: Home, run: string): Promise<TrackPoint[]> {
+async function pointsOf(
+  home: Pick<Home, "store" | "artifacts">,
+  run: string,
+): Promise<TrackPoint[]> {
   const points = new TrackPoints(home, (await home.store.head(run))!);
   return (await Array.fromAsync(points.next())).flat();
 }
@@ -63,6 +66,34 @@ Deno.test("points that are read as they are recorded are those read at the end",
   until = rows.length;
   found.push(...(await Array.fromAsync(points.next())).flat());
   deepStrictEqual(found, await pointsOf(home, "a"));
+});
+
+Deno.test("an evaluation before training is at step 0, although round 1 closed before it ended", async () => {
+  const home = await finished();
+  const rows = (home.store as MemoryStore).rows("a");
+  const late = rows.filter(({ kind, key }) => kind === "metrics" && key === "summarise_evaluation");
+  const end = rows.findIndex(({ kind, key }) => kind === "round" && key === "round/2");
+  const others = (some: typeof rows) => some.filter((row) => !late.includes(row));
+  const moved = [...others(rows.slice(0, end + 1)), ...late, ...others(rows.slice(end + 1))]
+    .map((row, i) => ({ ...row, seq: i + 1 }));
+  const reordered = {
+    artifacts: home.artifacts,
+    store: Object.assign(Object.create(home.store), {
+      head: (run: string) => home.store.head(run),
+      read: (_: string, { kinds, after_seq = 0 }: { kinds?: string[]; after_seq?: number }) =>
+        Promise.resolve(
+          moved.filter(({ kind, seq }) => seq > after_seq && (kinds?.includes(kind) ?? true)),
+        ),
+    }),
+  };
+  const points = await pointsOf(reordered, "a");
+  const places = points.map(({ step, round }) => [step, round?.round ?? null]);
+  deepStrictEqual(places, [[0, null], [1, 1], [2, 2], [0, null], [3, 3], [3, null], [3, null]]);
+  const named = points.flatMap(({ step, metrics }) =>
+    Object.keys(metrics).map((name) => `${step} ${name}`)
+  );
+  strictEqual(new Set(named).size, named.length);
+  ok("eval/before_greedy/graded" in points[3]!.metrics);
 });
 
 Deno.test("a fork has its parent's points up to its round, then its own", async () => {

@@ -46,7 +46,9 @@ class MLflowSink:
         self._run = run
         self._client: Any = None
         self._id = ""
+        # As the server had them when this process opened the run.
         self._last_steps: dict[str, int] = {}
+        self._all_steps: dict[str, set[int]] = {}
 
     def open(self) -> Opened:
         # Models are not registered, so every kind of server will do.
@@ -94,13 +96,17 @@ class MLflowSink:
 
     def _fresh(self, point: Point) -> dict[str, float]:
         named = {NOT_IN_NAMES.sub("_", name): value for name, value in point["metrics"].items()}
-        fresh = {
-            name: value
-            for name, value in named.items()
-            if point["step"] > self._last_steps.get(name, -1)
-        }
-        self._last_steps.update(dict.fromkeys(fresh, point["step"]))
-        return fresh
+        step = point["step"]
+        return {name: value for name, value in named.items() if not self._has(name, step)}
+
+    def _has(self, name: str, step: int) -> bool:
+        if step > self._last_steps.get(name, -1):
+            return False
+        # Points outside loops may come after those of later steps.
+        if name not in self._all_steps:
+            history = self._client.get_metric_history(self._id, name)
+            self._all_steps[name] = {metric.step for metric in history}
+        return step in self._all_steps[name]
 
     def _experiment_id(self) -> str:
         found = self._client.get_experiment_by_name(self._experiment)
