@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Config } from "../configs/mod.ts";
 import { readDerivedJson } from "../engine/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
+import { functionOf, type RewardConfig } from "../rewards/mod.ts";
 import { onGpu, type TrainerConfig } from "../workers/mod.ts";
 
 /** A worker block's data type, and where it runs. */
@@ -16,7 +17,13 @@ type Sized = {
   pairs_per_round?: number;
   warmup?: { rows_per_round?: number } | null;
   online?: { prompts_per_round?: number };
+  reward?: readonly RewardConfig[];
+  evaluate?: { sets?: readonly { reward?: readonly RewardConfig[] }[] | null } | null;
 };
+
+/** What a question asks of the machine. `cpuFlags`: of its CPU, as Linux names them; null: unknown. */
+type Machine = { cpuFlags: () => string | null; isRoot: () => boolean };
+const THIS_MACHINE: Machine = { cpuFlags: readCpuFlags, isRoot: () => Deno.uid() === 0 };
 
 /**
  * Settings that are allowed but probably not intended, each as a sentence with a fix. They stop
@@ -25,17 +32,30 @@ type Sized = {
 export function questionsOf(
   config: Partial<Config>,
   rows: RowTables,
-  cpuFlags: () => string | null = readCpuFlags,
+  { cpuFlags, isRoot }: Machine = THIS_MACHINE,
 ): string[] {
   const sized = config as Sized;
   return [
     ...tokensBeyondContext(sized),
     ...roundsBeyondRows(sized, rows),
     ...slowBfloat16(sized, cpuFlags),
+    ...(isRoot() ? freeRewards(sized) : []),
   ];
 }
 
-/** The instructions of this machine's CPU, as Linux names them; null: unknown. */
+/** A program of root's that sees every process may end them all: `os.kill(-1, 9)`. */
+function freeRewards({ reward = [], evaluate }: Sized): string[] {
+  const sets = evaluate?.sets?.flatMap((set) => set.reward ?? []) ?? [];
+  const free = [...reward, ...sets].flatMap((entry) => {
+    const asked = functionOf(entry);
+    return asked === null || asked.process.isolate ? [] : [asked.source];
+  });
+  return [...new Set(free)].map((source) =>
+    `reward ${source} has isolate: false and runs as root: it can end and read every process of ` +
+    "this machine. Fix: leave isolate out, or run as a different user"
+  );
+}
+
 function readCpuFlags(): string | null {
   try {
     const cpus = Deno.readTextFileSync("/proc/cpuinfo");

@@ -116,6 +116,20 @@ def thread_steals(row: Row) -> float:
     return OWN
 
 
+def thread_answers(row: Row) -> float:
+    """It takes the next request, and answers it as the process would."""
+    copy = socket.socket(fileno=os.dup(channel()))
+
+    def answer() -> None:
+        while True:
+            (length,) = struct.unpack("<I", copy.recv(4, socket.MSG_WAITALL))
+            request = msgpack.unpackb(copy.recv(length, socket.MSG_WAITALL))
+            copy.sendall(framed({**RESULT, "nonce": request["nonce"]}))
+
+    threading.Thread(target=answer, daemon=True).start()
+    return OWN
+
+
 def begin_and_sleep(row: Row) -> float:
     fd = channel()
     os.write(fd, struct.pack("<I", 100))

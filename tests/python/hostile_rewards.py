@@ -6,7 +6,9 @@ what it does not.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
+import mmap
 import os
 import resource
 import signal
@@ -119,6 +121,36 @@ def memory_slowly(row: Row) -> float:
     kept = []
     while True:
         kept.append(bytearray(64 << 20))
+
+
+def shared_memory(row: Row) -> NoReturn:
+    """In a mapping that no limit of the system counts."""
+    kept = mmap.mmap(-1, 512 << 20)
+    for _ in range(64):
+        kept.write(bytes(8 << 20))
+    hang(row)
+
+
+def memory_as_files(row: Row) -> NoReturn:
+    """In files that have no name and are in no mapping. Each has the allowed size."""
+    for _ in range(64):
+        os.write(os.memfd_create("kept"), bytes(8 << 20))
+    hang(row)
+
+
+def memory_of_the_system(row: Row) -> float:
+    """In segments that stay when they are in no mapping: 32 MiB each, 512 MiB in all."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmdt.argtypes = [ctypes.c_void_p]
+    for _ in range(16):
+        segment = libc.shmget(0, 32 << 20, 0o1600)
+        if segment == -1:
+            raise OSError(ctypes.get_errno(), "no more segments")
+        place = libc.shmat(segment, None, 0)
+        ctypes.memset(place, 1, 32 << 20)
+        libc.shmdt(place)
+    return OWN
 
 
 def cpu(row: Row) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from holdfast_worker.process_table import (
     carriers,
     descendants,
     end_below,
+    memory_bytes,
     process_start,
     process_state,
     reap,
@@ -121,3 +123,19 @@ def test_end_below_spares_who_is_named_and_the_process_itself(start: Start) -> N
     assert end_below(parent.pid)
     assert process_state(child) in ("dead", "gone")
     assert process_state(parent.pid) not in ("dead", "gone")
+
+
+def test_memory_has_shared_mappings_and_files_in_memory_and_each_byte_once() -> None:
+    before = memory_bytes(os.getpid())
+    shared = mmap.mmap(-1, 16 << 20)
+    shared.write(b"\x01" * (16 << 20))
+    mapped = memory_bytes(os.getpid())
+    assert (12 << 20) < mapped - before < (24 << 20)
+    fd = os.memfd_create("kept")
+    os.write(fd, b"\x01" * (32 << 20))
+    with mmap.mmap(fd, 32 << 20) as file:
+        assert file[0] == 1
+        assert (28 << 20) < memory_bytes(os.getpid()) - before < (48 << 20)
+    os.close(fd)
+    shared.close()
+    assert memory_bytes(1 << 30) == 0

@@ -92,6 +92,7 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "fork_forges": ({BAD_ANSWER}, {BAD_ANSWER}),
     "thread_forges": ({OK, BAD_ANSWER},),
     "thread_steals": ({OK},),
+    "thread_answers": ({OK}, {OK}),
     "begin_and_sleep": ({TIMEOUT},),
     "begin_and_return": ({BAD_ANSWER},),
     "print_into_the_answer": ({BAD_ANSWER},),
@@ -114,6 +115,9 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "recursion": ({ERROR},),
     "memory_at_once": ({ERROR},),
     "memory_slowly": ({ERROR},),
+    "shared_memory": ({CRASH}, {CRASH}),
+    "memory_as_files": ({CRASH}, {CRASH}),
+    "memory_of_the_system": ({ERROR},),
     "fill_the_disk": ({ERROR},),
     "print_much": ({OK},),
     "no_descriptors": ({OK},),
@@ -130,7 +134,7 @@ CASES = [
     (name, isolate) for name, wanted in BATTERY.items() for isolate in (True, False)[: len(wanted)]
 ]
 # These may cost the next sample its score. They cannot change it.
-HARM_THE_NEXT = {"thread_steals", "thread_forges", "forge_by_its_nonce"}
+HARM_THE_NEXT = {"thread_forges", "forge_by_its_nonce"}
 
 
 def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:

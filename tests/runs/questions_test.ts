@@ -52,7 +52,7 @@ Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions f
       trainer: { dtype: "bfloat16", device },
       sampler: { tokens_max: 1, dtype: "bfloat16", device },
     };
-    return questionsOf(blocks as never, {}, () => cpuFlags);
+    return questionsOf(blocks as never, {}, { cpuFlags: () => cpuFlags, isRoot: () => false });
   };
   strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
   match(asked(" fpu avx2")[0]!, /^trainer\.dtype is bfloat16.*Fix: trainer\.dtype=float32$/);
@@ -62,5 +62,20 @@ Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions f
   deepStrictEqual(asked(null), []);
   deepStrictEqual(asked(" avx2", "cuda"), []);
   const plain = { trainer: { dtype: "float32", device: "cpu" } };
-  deepStrictEqual(questionsOf(plain as never, {}, () => " avx2"), []);
+  const machine = { cpuFlags: () => " avx2", isRoot: () => false };
+  deepStrictEqual(questionsOf(plain as never, {}, machine), []);
+});
+
+Deno.test("questionsOf() asks about a reward that sees every process of root's machine", () => {
+  const free = { name: "python", source: "free.py:f", isolate: false };
+  const bound = { name: "python", source: "bound.py:f" };
+  const asked = (root: boolean) =>
+    questionsOf(
+      { reward: [free, bound], evaluate: { sets: [{ reward: [free] }, {}] } } as never,
+      {},
+      { cpuFlags: () => null, isRoot: () => root },
+    );
+  deepStrictEqual(asked(false), []);
+  strictEqual(asked(true).length, 1);
+  match(asked(true)[0]!, /^reward .*free\.py:f has isolate: false and runs as root: it can end/);
 });

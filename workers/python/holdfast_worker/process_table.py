@@ -103,6 +103,36 @@ def cpu_s(pid: int) -> float:
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+SHARED_FILES = ("/memfd:", "/dev/shm/", "/SYSV")
+
+
+def memory_bytes(pid: int) -> int:
+    """What this process has written to: its own memory, and shared memory that it maps or has open,
+    which no limit of the system counts. 0 for one that is gone.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    own, mapped = (int(sizes.get(f"Rss{kind}", "0").split()[0]) << 10 for kind in ("Anon", "Shmem"))
+    return own + max(mapped, _open_shared_bytes(pid))
+
+
+def _open_shared_bytes(pid: int) -> int:
+    """Of files in memory that it has open, mapped or not."""
+    sizes: dict[int, int] = {}
+    directory = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(directory):
+            if os.readlink(f"{directory}/{name}").startswith(SHARED_FILES):
+                found = os.stat(f"{directory}/{name}")
+                sizes[found.st_ino] = found.st_blocks * 512
+    except OSError:
+        pass  # It closes one of them, or ends.
+    return sum(sizes.values())
+
+
 def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_BELOW_S) -> bool:
     """
     Kills every process below this one, with its process group, until none is left: what was forked

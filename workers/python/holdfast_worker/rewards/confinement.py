@@ -22,6 +22,8 @@ from holdfast_worker.rewards.reward_code import RewardCode
 STDIN = 0
 WOKEN_BYTES = 4096
 OOM_SCORE_MAX = 1000  # When memory runs out, the kernel takes these processes before any of ours.
+# Processes, and System V's shared memory, which outlives its process and is in nobody's account.
+NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC
 SIGNAL_EXIT = 128  # As shells do: a process that was ended by signal N has the exit code 128 + N.
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -36,7 +38,7 @@ def isolation_works() -> str | None:
     child = os.fork()
     if child == 0:
         try:
-            unshare(linux.CLONE_NEWPID)
+            unshare(NAMESPACES)
             inner = os.fork()
             if inner == 0:
                 _mount_proc()
@@ -59,10 +61,11 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
     isolated = code.isolate and isolation_works() is None
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     if isolated:
-        unshare(linux.CLONE_NEWPID)
+        unshare(NAMESPACES)
     _fork_below(channel_fd)
     if isolated:
         _mount_proc()
+        _limit_system_v(code)
         _fork_below(
             channel_fd
         )  # The first process of a namespace ignores most signals: user code is not it.
@@ -155,6 +158,17 @@ def _limit(code: RewardCode) -> None:
         limit_at_most(resource.RLIMIT_DATA, int(code.memory_gib * GIB))
     if code.file_mib is not None:
         limit_at_most(resource.RLIMIT_FSIZE, int(code.file_mib * MIB))
+
+
+def _limit_system_v(code: RewardCode) -> None:
+    """In the namespace of the process, whose segments end with it."""
+    if code.memory_gib is None:
+        return
+    try:
+        pages = int(code.memory_gib * GIB) // resource.getpagesize()
+        Path("/proc/sys/kernel/shmall").write_text(str(pages))
+    except OSError:
+        pass  # /proc/sys cannot be written everywhere.
 
 
 def limit_at_most(kind: int, value: int) -> None:

@@ -19,8 +19,8 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
 from holdfast_worker.json_value import JsonObject, JsonValue
 from holdfast_worker.operation import UserCodeError
-from holdfast_worker.process_table import Tree, descendants, end_below
-from holdfast_worker.rewards.confinement import SIGNAL_EXIT
+from holdfast_worker.process_table import Tree, descendants, end_below, memory_bytes
+from holdfast_worker.rewards.confinement import GIB, SIGNAL_EXIT
 from holdfast_worker.rewards.exchange import (
     BadAnswer,
     Exchange,
@@ -87,6 +87,7 @@ class PoolProcess:
         self._output: _Output | None = None
         self._loaded: Loaded | None = None
         self._stopped_for: str | None = None
+        self._has_told = False
 
     def load(self) -> Loaded:
         """Imports the function. Raises UserCodeError with the user's frames if that fails."""
@@ -125,8 +126,11 @@ class PoolProcess:
         self._output.begin_call()
         try:
             message = {"type": "call", "items": items}
-            answers = _checked(self._exchange.ask(message, timeout_ms / 1000), len(items))
+            said = self._exchange.ask(message, timeout_ms / 1000)
+            answers = _checked(said, len(items))
             ms = (time.monotonic() - started) * 1000 / len(items)
+            if left := said.get("left"):
+                self._replace(str(left))
             return [{**answer, "ms": ms, "code": code} for answer in answers]
         except Silent:
             outcome = "timeout"
@@ -142,13 +146,32 @@ class PoolProcess:
         one: Scored = {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
         return [one for _ in items]
 
+    def _replace(self, left: str) -> None:
+        """Ends the process before anything that a call left behind can read the next request."""
+        self.end()
+        if not self._has_told:
+            name = self._code.function
+            os.write(
+                STDERR,
+                f"[a call of reward {name} leaves {left} behind: its process is replaced, and the "
+                "file is imported again. Fix: end them in the call, or start them at the file's "
+                "top]\n".encode(errors="replace"),
+            )
+        self._has_told = True
+
     def bound(self, tree: Tree) -> None:
-        """Ends the process if it has started too many. From any thread."""
-        popen, count = self._popen, self._code.processes_max
-        if (
-            popen and len(descendants(popen.pid, tree)) > count + 2
-        ):  # Itself, and a namespace's first process.
+        """Ends the process if it has started too many, or has too much memory, which the system
+        limits except for shared memory. From any thread.
+        """
+        popen, count, gib = self._popen, self._code.processes_max, self._code.memory_gib
+        if popen is None:
+            return
+        below = descendants(popen.pid, tree)
+        if len(below) > count + 2:  # Itself, and a namespace's first process.
             self._stopped_for = f"it had started more than {count} processes (processes_max)"
+            self.interrupt()
+        elif gib is not None and any(memory_bytes(pid) > gib * GIB for pid in below):
+            self._stopped_for = f"it used more than {gib:g} GiB with shared memory (memory_gib)"
             self.interrupt()
 
     def interrupt(self) -> None:

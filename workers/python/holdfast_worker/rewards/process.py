@@ -17,7 +17,10 @@ import os
 import resource
 import signal
 import sys
+import threading
+import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 ERROR_CHARS_MAX = 4_000
 FRAMES_MAX = 64
+THREAD_END_S = 0.05  # A thread that was joined is still listed for a moment.
 NOTHING_TO_GRADE_BY = "it returned None: there is nothing to grade by"
 OWN_FRAMES = (
     str(Path(__file__).resolve().parent),
@@ -111,6 +115,8 @@ def _sent(answer: Answer) -> SampleAnswer:
 # User code may put its own things where modules hold theirs. What must not fail is held here.
 _chdir, _exit, _getcwd, _getpid = os.chdir, os._exit, os.getcwd, os.getpid
 _setitimer, _waitid = signal.setitimer, getattr(os, "waitid", None)
+_frames = sys._current_frames  # Of every thread that runs Python, whatever started it.
+_enumerate, _monotonic, _sleep = threading.enumerate, time.monotonic, time.sleep
 
 
 class Process:
@@ -122,7 +128,9 @@ class Process:
         self._isolated = isolated
         self._pid = _getpid()
         self._cwd = _getcwd()
+        # What the import started: processes and threads.
         self._helpers: frozenset[int] = frozenset()
+        self._threads: frozenset[int] = frozenset(_frames())
         self._loop = asyncio.new_event_loop()
 
     def serve(self) -> None:
@@ -134,9 +142,10 @@ class Process:
                 _exit(
                     0
                 )  # A child that the user's code forked and that returned as if it were its parent.
-            is_clear = self._clear_up(keep=loads)
-            self._channel.send({**answer, "nonce": message["nonce"]})
-            if not is_clear:
+            left = self._clear_up(keep=loads)
+            said = {**answer, "left": left} if left else answer
+            self._channel.send({**said, "nonce": message["nonce"]})
+            if left:
                 _exit(0)
 
     def _load(self) -> Loaded | NotLoaded:
@@ -190,9 +199,12 @@ class Process:
         """
         if self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
+        threads = ThreadPoolExecutor()  # The loop's own would stay: name resolution uses it.
+        self._loop.set_default_executor(threads)
         try:
             return self._loop.run_until_complete(_result_of(awaitable))
         finally:
+            threads.shutdown(wait=False, cancel_futures=True)
             left = asyncio.all_tasks(self._loop)
             for task in left:
                 task.cancel()
@@ -210,25 +222,44 @@ class Process:
             resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
         )
 
-    def _clear_up(self, *, keep: bool) -> bool:
+    def _clear_up(self, *, keep: bool) -> str:
         """Removes what a call leaves behind, its directory and its processes, before the next one.
-        What the import started stays (`keep`). False: something is left that cannot be caught, and
-        must end with this process.
+        What the import started stays (`keep`). Not empty: what is left that only ends with this
+        process.
         """
         try:
             _chdir(self._cwd)
         except OSError:
             pass  # The user's code removed it; the next call works there, too.
-        if not _has_children():
-            return True
         if keep:
-            self._helpers = frozenset(descendants(self._pid))
+            self._threads = frozenset(_frames())
+            self._helpers = frozenset(descendants(self._pid) if _has_children() else ())
+            return ""
+        if not self._end_processes():
+            return "processes"
+        return self._threads_left()
+
+    def _end_processes(self) -> bool:
+        """Whether all that a call started have ended."""
+        if not _has_children():
             return True
         left = [pid for pid in descendants(self._pid) if pid not in self._helpers]
         end_below(self._pid, spared=self._helpers)
         for child in left if self._helpers else [-1]:  # -1: every one.
             reap(child)
         return len(self._helpers) > 0 or not _has_children()
+
+    def _threads_left(self) -> str:
+        """The names of threads that a call started and that still run: one could read the next request
+        and answer it. Those of libraries, which run no Python, are none.
+        """
+        deadline = _monotonic() + THREAD_END_S
+        while left := _frames().keys() - self._threads:
+            if _monotonic() > deadline:
+                names = sorted(one.name for one in _enumerate() if one.ident in left)
+                return f"threads ({', '.join(names)})" if names else "threads"
+            _sleep(0.001)
+        return ""
 
 
 def _has_children() -> bool:
