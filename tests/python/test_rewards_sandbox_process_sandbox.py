@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
+from holdfast_worker.process_table import process_state
 from holdfast_worker.rewards.sandbox import process_sandbox, walls
 from holdfast_worker.rewards.sandbox.process_sandbox import ProcessSandbox
 from holdfast_worker.rewards.sandbox.started import CannotStart, Ended
@@ -39,6 +41,7 @@ def test_an_interpreter_holds_a_program() -> None:
 def test_without_walls_the_directory_is_removed_and_daemons_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # As reward processes are: daemons come to be below it.
     # The superuser becomes nobody, who may not reach the tests' interpreter.
     monkeypatch.setattr(walls, "_become_nobody", lambda: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -46,12 +49,15 @@ def test_without_walls_the_directory_is_removed_and_daemons_end(
     daemon = (
         "import os, time\n"
         "open('left', 'w').close()\n"
-        "if os.fork() == 0:\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
         "    os.setsid()\n"
         "    time.sleep(1000)\n"
-        "print(os.getcwd())"
+        "print(child, os.getcwd())"
     )
-    place = Path(sandbox.scripts(daemon).run("", soon()).strip())
+    pid, cwd = sandbox.scripts(daemon).run("", soon()).split()
+    place = Path(cwd)
+    assert process_state(int(pid)) == "gone"
     assert (place.name, place.parent.parent) == ("work", tmp_path)
     assert os.listdir(tmp_path) == []
     with pytest.raises(Ended) as ended:
