@@ -8,6 +8,7 @@ import { benchGrpo } from "./grpo.ts";
 import { benchLearning } from "./learning.ts";
 import { benchLogits } from "./logits.ts";
 import { benchPacking } from "./packing.ts";
+import { benchPayloads } from "./payloads.ts";
 import { benchQuickstart } from "./quickstart.ts";
 import { benchRecovery } from "./recovery.ts";
 
@@ -32,6 +33,10 @@ const BENCHMARKS: Record<string, Benchmark> = {
   },
   logits: { about: "memory of a step's logits in chunks, beside all at once", run: benchLogits },
   packing: { about: "supervised steps on packed rows, beside padded ones", run: benchPacking },
+  payloads: {
+    about: "MB/s and memory of a large value between two stages",
+    run: benchPayloads,
+  },
   quickstart: {
     about: "the shipped quickstart, beside a plain PyTorch script",
     run: benchQuickstart,

@@ -78,7 +78,7 @@ export class ArtifactStore {
     } finally {
       this.#putting.delete(ref.sha256);
     }
-    this.#cache.set(ref.sha256, bytes.slice());
+    if (this.#cache.takes(bytes)) this.#cache.set(ref.sha256, bytes.slice());
     return ref;
   }
 
@@ -230,8 +230,12 @@ class ByteCache {
   }
 
   /** One entry may fill at most a quarter, so that a large file does not push all others out. */
+  takes(bytes: Uint8Array): boolean {
+    return bytes.byteLength <= this.#max / 4;
+  }
+
   set(name: string, bytes: Uint8Array): void {
-    if (bytes.byteLength > this.#max / 4 || this.#entries.has(name)) return;
+    if (!this.takes(bytes) || this.#entries.has(name)) return;
     this.#entries.set(name, bytes);
     this.#bytes += bytes.byteLength;
     for (const [oldest, old] of this.#entries) {

@@ -25,6 +25,7 @@ async function bench(
 }
 
 const FIELDS: Record<string, string[]> = {
+  payloads: ["text_mb_per_s", "numbers_mb_per_s", "rows_mb_per_s", "peak_mb"],
   engine: [
     "serial_steps_per_s",
     "serial_step_p50_ms",
@@ -56,18 +57,17 @@ const FIELDS: Record<string, string[]> = {
   ],
 };
 
+const ROUNDS = ["--rounds", "3", "--warmup", "2"];
+/** The smallest measurement of each. */
+const FEW: Record<string, string[]> = {
+  engine: [...ROUNDS, "--repeats", "1", "--steps", "50"],
+  payloads: ["--mb", "1"],
+  quickstart: ROUNDS,
+};
+
 for (const [name, fields] of Object.entries(FIELDS)) {
   Deno.test(`bench ${name} --json ends with one JSON object of its numbers`, async () => {
-    const few = name === "engine" ? ["--repeats", "1", "--steps", "50"] : [];
-    const { code, lines, said } = await bench([
-      name,
-      "--json",
-      "--rounds",
-      "3",
-      "--warmup",
-      "2",
-      ...few,
-    ]);
+    const { code, lines, said } = await bench([name, "--json", ...FEW[name]!]);
     strictEqual(code, 0, said);
     const measured = JSON.parse(lines.at(-1)!) as Record<string, unknown>;
     for (const field of fields) {

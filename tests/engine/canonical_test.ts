@@ -78,6 +78,8 @@ Deno.test("canonicalJson() sorts keys by UTF-16 unit, and numbers are JSON's", (
     }),
     '{"a":{"10":1,"9":true,"z":null},"b":[1e-7,0,1e+21,"é\\n"]}',
   );
+  const special = '{"b":{"10":{"a":1,"b":2},"9":3},"c":{"__proto__":{"a":1,"b":2}}}';
+  strictEqual(canonicalJson(reversed(JSON.parse(special))), special);
 });
 
 Deno.test("canonicalJson() refuses what JSON would change, and names the path", () => {
