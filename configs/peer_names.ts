@@ -54,10 +54,11 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
     "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
   gpu_memory_utilization:
     "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
-  tensor_parallel_size:
-    "set sampler.replicas for more samplers; one sampler on several GPUs is not supported yet",
-  vllm_tensor_parallel_size:
-    "set sampler.replicas for more samplers; one sampler on several GPUs is not supported yet",
+  tensor_parallel_size: "set sampler.vllm: { tensor_parallel_size: ... }",
+  vllm_tensor_parallel_size: "set sampler.vllm: { tensor_parallel_size: ... }",
+  tensor_model_parallel_size: "set sampler.vllm: { tensor_parallel_size: ... }",
+  pipeline_parallel_size: "set sampler.vllm: { pipeline_parallel_size: ... }",
+  vllm_num_engines: ["sampler.replicas"],
   use_vllm: "set sampler.engine: vllm",
   num_processes: ["trainer.ranks"],
   nproc_per_node: ["trainer.ranks"],
