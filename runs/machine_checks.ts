@@ -18,17 +18,18 @@ export async function machineChecks(
   home: string,
   options: { store?: string } = {},
 ): Promise<Check[]> {
-  return [
+  const checks: (Check | Promise<Check | Check[]>)[] = [ // At once: most wait for a process.
     runtime(),
-    await python(),
-    ...await environmentChecks(),
-    await gpu(),
+    python(),
+    environmentChecks(),
+    gpu(),
     disk(home),
     sharedMemory(),
-    await loopback(),
-    await isolation(),
-    ...(options.store === undefined ? [] : [await store(options.store)]),
+    loopback(),
+    isolation(),
+    ...(options.store === undefined ? [] : [store(options.store)]),
   ];
+  return (await Promise.all(checks)).flat();
 }
 
 function runtime(): Check {

@@ -15,7 +15,7 @@ import { POSTGRES_MISSING } from "../postgres.ts";
 import { PostgresCluster } from "../postgres_cluster.ts";
 
 const ignore = POSTGRES_MISSING !== null;
-const STEPS = 200;
+const STEPS = 100;
 const LEASE = { lease_ms: 60_000 };
 
 async function withCluster(body: (cluster: PostgresCluster) => Promise<void>): Promise<void> {
