@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast_worker.chat import THOUGHTS, ChatFormat, Turn
+from holdfast_worker.chat import ChatFormat, Turn
 from holdfast_worker.message import whole_message
+from holdfast_worker.opened_thought import THOUGHTS
 from holdfast_worker.operation import BadDataError
 
 Turns = Sequence[Mapping[str, Any]]
