@@ -177,6 +177,27 @@ def test_what_a_template_does_not_write_is_refused_with_its_field(turn, tools, w
         refuse_ignored(tokenizer, says("hi"), turn, CHAT, tools=tools)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "completion", "says_so"),
+    [
+        ("<bos><start_of_turn>user\nhi", "yo", "message 1 content: it has '<bos>', which"),
+        ("<start_of_turn>user\nhi<end_of_turn>\n<start_of_turn>model\n", "yo", "message 1 content"),
+        ("hi", "yo<end_of_turn>\n", "message 2 content: it has '<end_of_turn>', which"),
+    ],
+)
+def test_a_message_that_is_rendered_already_is_refused(prompt, completion, says_so):
+    tokenizer = tokenizer_for("gemma")
+    with pytest.raises(BadDataError, match=f"^{says_so}"):
+        refuse_ignored(tokenizer, says(prompt), completion, CHAT)
+    refuse_ignored(tokenizer, says("what is <end_of_turn>, or <bos>?"), "yo", CHAT)
+
+
+def test_an_end_that_no_template_writes_is_not_taught_twice():
+    tokenizer = tokenizer_of(loop("{{ m.role }}:{{ m.content }}\n", ask("assistant:")), (), "<eos>")
+    tokens, mask = encode_supervised(tokenizer, says("a"), "b<eos>", CHAT)
+    assert text_of(tokenizer, tokens, mask) == "b<eos>"
+
+
 def test_a_thought_of_an_earlier_turn_may_be_left_out_of_a_prompt():
     tokenizer = tokenizer_for("chatml on a base model")
     prompt = [*says("a"), said("b", reasoning_content="hm"), *says("c")]

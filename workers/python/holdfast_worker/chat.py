@@ -116,6 +116,30 @@ class ChatFormat:
             if message["content"] is None:
                 self._refuse_none(wholes[: place + 1])
 
+    def refuse_rendered(self, messages: Sequence[Message]) -> None:
+        """
+        Refuses contents that a template has written already: they begin with its special tokens,
+        or end with the one that ends a turn. The template would write them a second time.
+        """
+        for place, message in enumerate(messages):
+            content = (message["content"] or "").strip()
+            found = next((mark for mark in self._begins if content.startswith(mark)), None)
+            if found is None and self.end is not None and content.endswith(self.end[0]):
+                found = self.end[0]
+            if found is not None:
+                raise BadDataError(
+                    f"message {place + 1} content: it has {found!r}, which the model's chat template writes "
+                    "itself. Fix: give the text without special tokens; a whole chat that is "
+                    "rendered already is a text prompt (prompt_as: text)"
+                )
+
+    @cached_property
+    def _begins(self) -> list[str]:
+        """The special tokens that the template writes before what a user says."""
+        question = self._render([{"role": "user", "content": PROBE}], add_generation_prompt=False)
+        before = question.partition(PROBE)[0]
+        return sorted(text for text in self._special_tokens() if text in before)
+
     def _refuse_none(self, messages: Sequence[Message]) -> None:
         """Templates that do not expect a missing content write Python's word for it."""
         empty = self._text([*messages[:-1], {**messages[-1], "content": ""}])
