@@ -130,7 +130,7 @@ class ChatFormat:
                 raise BadDataError(
                     f"message {place + 1} content: it has {found!r}, which the model's chat template writes "
                     "itself. Fix: give the text without special tokens; a whole chat that is "
-                    "rendered already is a text prompt (prompt_as: text)"
+                    "rendered already is a text prompt (prompt_as: as_is)"
                 )
 
     @cached_property
