@@ -31,7 +31,7 @@ export * from "./queue.ts";
 export * from "./private_files.ts";
 export { parsePostgresUrl } from "./postgres_address.ts";
 export { PostgresStore } from "./postgres_store.ts";
-export { isReadable, recordedValue } from "./recorded_value.ts";
+export { isReadable, recordedAs, recordedRound, recordedValue } from "./recorded_value.ts";
 export type { RecordedMetrics } from "./recorded_metrics.ts";
 export { isNamed, removeTree, REMOVING } from "./removal.ts";
 export * from "./resource.ts";

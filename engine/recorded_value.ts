@@ -1,4 +1,5 @@
 import { LostRecordError } from "./errors.ts";
+import type { RoundRecord } from "./journal_tree.ts";
 import type { NewRow } from "./store.ts";
 
 /**
@@ -13,6 +14,36 @@ export function recordedValue(
   } catch (cause) {
     throw damaged({ kind, key, value }, cause);
   }
+}
+
+/**
+ * A journal row's value as `read` takes it, such as a schema's `parse`.
+ * @throws {LostRecordError} If it is not JSON, or `read` refuses it.
+ */
+export function recordedAs<T>(
+  row: Pick<NewRow, "kind" | "key" | "value">,
+  read: (value: unknown) => T,
+): T {
+  const value = recordedValue(row);
+  try {
+    return read(value);
+  } catch (cause) {
+    throw damaged(row, cause);
+  }
+}
+
+/**
+ * The value of a `round` row; `value`: what it refers to, if it has moved to an artifact.
+ * @throws {LostRecordError} If its value is damaged.
+ */
+export function recordedRound(
+  row: Pick<NewRow, "kind" | "key" | "value">,
+  value: unknown = recordedValue(row),
+): RoundRecord {
+  const { round, carried, total } = (value ?? {}) as Partial<RoundRecord>;
+  const blocks = [carried, total].every((one) => typeof one === "object" && one !== null);
+  if (typeof round !== "number" || !blocks) throw damaged(row);
+  return value as RoundRecord;
 }
 
 /** Whether a row's value can be read: code that only shows or counts skips the others. */
