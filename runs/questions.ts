@@ -3,6 +3,7 @@ import type { Config } from "../configs/mod.ts";
 import { readDerivedJson } from "../engine/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 import { onGpu, type TrainerConfig } from "../workers/mod.ts";
+import { type Scheduled, schedulesThatEnd } from "./schedules_that_end.ts";
 
 /** A worker block's data type, and where it runs. */
 type Typed = Partial<Pick<TrainerConfig, "dtype" | "device">>;
@@ -27,12 +28,21 @@ export function questionsOf(
   rows: RowTables,
   cpuFlags: () => string | null = readCpuFlags,
 ): string[] {
-  const sized = config as Sized;
+  const { sampler, ...blocks } = config as Sized;
+  const sized = samples(config) ? { ...blocks, sampler } : blocks;
   return [
+    ...schedulesThatEnd(config as Scheduled),
     ...tokensBeyondContext(sized),
     ...roundsBeyondRows(sized, rows),
     ...slowBfloat16(sized, cpuFlags),
   ];
+}
+
+/** Whether a run samples at all: supervised ones do so only to evaluate by rewards. */
+function samples(config: Partial<Config>): boolean {
+  if (config.flow !== "supervised") return true;
+  const { evaluate, reward = [] } = config;
+  return !!evaluate && (reward.length > 0 || evaluate.sets.some((set) => set.reward !== null));
 }
 
 /** The instructions of this machine's CPU, as Linux names them; null: unknown. */
