@@ -1,5 +1,4 @@
 import { LostRecordError } from "./errors.ts";
-import type { RoundRecord } from "./journal_tree.ts";
 import type { NewRow } from "./store.ts";
 
 /**
@@ -12,7 +11,7 @@ export function recordedValue(
   try {
     return JSON.parse(value);
   } catch (cause) {
-    throw damaged({ kind, key, value }, cause);
+    throw damagedRow({ kind, key, value }, cause);
   }
 }
 
@@ -28,22 +27,8 @@ export function recordedAs<T>(
   try {
     return read(value);
   } catch (cause) {
-    throw damaged(row, cause);
+    throw damagedRow(row, cause);
   }
-}
-
-/**
- * The value of a `round` row; `value`: what it refers to, if it has moved to an artifact.
- * @throws {LostRecordError} If its value is damaged.
- */
-export function recordedRound(
-  row: Pick<NewRow, "kind" | "key" | "value">,
-  value: unknown = recordedValue(row),
-): RoundRecord {
-  const { round, carried, total } = (value ?? {}) as Partial<RoundRecord>;
-  const blocks = [carried, total].every((one) => typeof one === "object" && one !== null);
-  if (typeof round !== "number" || !blocks) throw damaged(row);
-  return value as RoundRecord;
 }
 
 /** Whether a row's value can be read: code that only shows or counts skips the others. */
@@ -64,11 +49,12 @@ export function isReadable(row: Pick<NewRow, "kind" | "key" | "value">): boolean
 export function recordedOutput(key: string, value: string): unknown {
   const row = { kind: "result" as const, key, value };
   const result = recordedValue(row);
-  if (typeof result !== "object" || result === null || !("output" in result)) throw damaged(row);
+  if (typeof result !== "object" || result === null || !("output" in result)) throw damagedRow(row);
   return result.output;
 }
 
-function damaged(
+/** The error for a row whose value is not what its kind has. */
+export function damagedRow(
   { kind, key, value }: Pick<NewRow, "kind" | "key" | "value">,
   cause?: unknown,
 ): LostRecordError {
