@@ -18,6 +18,29 @@ function revived(_key: string, value: unknown, context?: { source?: string }): u
   return INTEGER.test(source) || !Number.isFinite(value) ? source : value;
 }
 
+/** `JSON.rawJSON` and `isRawJSON`, which TypeScript's library does not know yet. */
+const RawJson = JSON as typeof JSON & {
+  rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
+};
+
+/**
+ * The value of a JSON text that is only written again: its numbers are as `JSON.stringify` writes
+ * them from the text (1.0, 9007199254740993), and nothing to compute with.
+ * @throws {SyntaxError} If it is not JSON.
+ */
+export function parseAsWritten(text: string): unknown {
+  return JSON.parse(text, (_key, value, context?: { source?: string }) => {
+    const source = context?.source;
+    return typeof value === "number" && source !== undefined ? RawJson.rawJSON(source) : value;
+  });
+}
+
+/** Whether a value is a number that {@linkcode parseAsWritten} has left as it is written. */
+export function isAsWritten(value: unknown): boolean {
+  return RawJson.isRawJSON(value);
+}
+
 /** A finite number in digits, without an exponent: graders read no other form. */
 export function digitsOf(value: number): string {
   if (Number.isInteger(value)) return BigInt(value).toString();

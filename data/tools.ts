@@ -1,3 +1,4 @@
+import { isAsWritten, parseAsWritten } from "./exact_json.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 
@@ -10,7 +11,7 @@ const FORM = "expected a list of { type, function }, or its JSON text";
  */
 export function readTools(field: string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  const list = typeof value === "string" ? parsed(value) : value;
+  const list = typeof value === "string" ? parsed(value, parseAsWritten) : value;
   if (!Array.isArray(list)) {
     throw new RowProblem(
       field,
@@ -20,7 +21,8 @@ export function readTools(field: string, value: unknown): string | undefined {
   if (list.length === 0) return undefined;
   return JSON.stringify(list.map((tool, i) => {
     if (isObject(tool)) return asTool(withoutNulls(tool) as Columns);
-    throw new RowProblem(`${field}.${i}`, `expected { type, function }, got ${kind(tool)}`);
+    const plain: unknown = isAsWritten(tool) ? JSON.parse(JSON.stringify(tool)) : tool;
+    throw new RowProblem(`${field}.${i}`, `expected { type, function }, got ${kind(plain)}`);
   }));
 }
 
@@ -105,12 +107,13 @@ export function withoutNulls(value: unknown): unknown {
 }
 
 function isObject(value: unknown): value is Columns {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
+  return value !== null && typeof value === "object" && !Array.isArray(value) &&
+    !isAsWritten(value);
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return undefined;
   }

@@ -11,6 +11,15 @@ Deno.test("readTools() reads a list or its JSON text, and puts functions without
   for (const none of [undefined, null, "", [], "[]"]) strictEqual(readTools("t", none), undefined);
 });
 
+Deno.test("readTools() keeps every number of a JSON text as it is written", () => {
+  const limits = '{"minimum":1.0,"maximum":9007199254740993,"multipleOf":1e-7,"default":-0.50}';
+  const text = `[{"type":"function","function":{"name":"f","parameters":${limits}}}]`;
+  strictEqual(readTools("tools", text), text);
+  const bare = `[ { "name" : "f", "parameters" : ${limits}, "strict" : null } ]`;
+  strictEqual(readTools("tools", bare), text);
+  throws(() => readTools("tools", "[1.0]"), { field: "tools.0", message: /got number 1/ });
+});
+
 Deno.test("readTools() refuses what is no list of functions, with the field", () => {
   throws(() => readTools("tools", "a hammer"), { field: "tools", message: /got the text "a ham/ });
   throws(() => readTools("tools", ["hammer"]), { field: "tools.0", message: /got the text "ham/ });
