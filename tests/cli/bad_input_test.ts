@@ -38,11 +38,11 @@ async function rows(text: string): Promise<string> {
 Deno.test("a broken data row is told by file, line and field with exit 2, and nothing is recorded or started", async () => {
   const file = await evaluateConfig(
     await hollowModel(),
-    await rows(`{"prompt":"a"}\n{"prompt":"b","answer":{}}\n`),
+    await rows(`{"prompt":"a","answer":"x"}\n{"prompt":3,"answer":"x"}\n`),
   );
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2);
-  match(err, /^\S*rows\.jsonl:2 answer: /);
+  match(err, /^\S*rows\.jsonl:2 prompt: /);
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
 
