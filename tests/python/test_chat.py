@@ -291,9 +291,10 @@ def test_after_an_empty_thought_in_the_prompt_the_answer_alone_is_taught(family)
         taught(tokenizer, "<think>\nhm\n</think>\n\nyo", chat)
 
 
-def test_a_thought_without_an_end_is_refused():
+@pytest.mark.parametrize("completion", ["so <think>\nhm", "<think>\nhm", "<think>hm"])
+def test_a_thought_without_an_end_is_refused(completion):
     with pytest.raises(BadDataError, match="^Cannot train on message 2 .* has no </think>. Fix:"):
-        taught(opening_tokenizer("qwq"), "so <think>\nhm")
+        taught(opening_tokenizer("qwq"), completion)
 
 
 def test_a_template_that_refuses_the_messages_says_so_with_their_roles():

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from holdfast_worker.message import Message, whole_message
-from holdfast_worker.opened_thought import THOUGHTS, opening_of, split_thought
+from holdfast_worker.opened_thought import CLOSE, THOUGHTS, UNENDED, opening_of, split_thought
 from holdfast_worker.operation import BadDataError
 
 PROBE = "holdfastprobe"  # Letters alone, which no template changes.
@@ -175,6 +175,9 @@ class ChatFormat:
         )
         if whole.startswith(asked):
             rest = whole[len(asked) :]
+            opening = opening_of(asked)
+            if opening is not None and not opening.closed and CLOSE not in rest:
+                raise _untaught(len(messages), UNENDED)
         else:
             rest = self._after_opening(messages, asked)
             if rest is None:
@@ -195,9 +198,7 @@ class ChatFormat:
         try:
             thought, answer = split_thought(last, opening)
         except BadDataError as error:
-            raise BadDataError(
-                f"Cannot train on message {len(messages)} of a chat because {error}"
-            ) from error
+            raise _untaught(len(messages), error) from error
         start = asked.removesuffix(opening.text)
         whole = self._render([*before, answer], add_generation_prompt=False)
         probe = self._render([*before, {**answer, "content": PROBE}], add_generation_prompt=False)
@@ -235,6 +236,10 @@ class ChatFormat:
 def _clock_of(date: str) -> dict[str, Callable[[str], str]]:
     """`strftime_now` of transformers, which templates ask for today, at the beginning of a day."""
     return {"strftime_now": dt.datetime.fromisoformat(date).strftime}
+
+
+def _untaught(number: int, why: object) -> BadDataError:
+    return BadDataError(f"Cannot train on message {number} of a chat because {why}")
 
 
 def _not_led_to(number: int, asked: str, whole: str) -> BadDataError:

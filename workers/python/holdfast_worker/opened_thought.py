@@ -17,6 +17,7 @@ from holdfast_worker.operation import BadDataError
 # What an assistant says beside its content. A template that writes none of it would teach nothing.
 THOUGHTS = ("reasoning_content", "thinking")
 OPEN, CLOSE = "<think>", "</think>"
+UNENDED = f"its thought has no {CLOSE}. Fix: end the thought, or remove it"
 OPENING = re.compile(rf"{OPEN}(?P<space>\s*)(?P<closed>{CLOSE}\s*)?$")
 
 
@@ -54,7 +55,7 @@ def split_thought(message: Message, opening: Opening) -> tuple[str, Message]:
         written = thought.lstrip()[len(OPEN) :].removeprefix(opening.space) if opened else thought
         written += close + said[: len(said) - len(answer["content"])]
     elif OPEN in content:
-        raise BadDataError(f"its thought has no {CLOSE}. Fix: end the thought, or remove it")
+        raise BadDataError(UNENDED)
     else:
         thought = next((message[name] for name in THOUGHTS if message.get(name)), "").strip("\n")
         written = f"{thought}{opening.space}{CLOSE}{opening.space * 2}"
