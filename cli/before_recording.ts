@@ -3,7 +3,7 @@
  * resume, and it says so.
  */
 import { EXIT } from "./exit.ts";
-import { errorScreen } from "./output.ts";
+import { tell } from "./output.ts";
 
 type BeforeRecordingOptions = {
   /** What is true as long as nothing is recorded. */
@@ -26,7 +26,7 @@ export class BeforeRecording {
   readonly #listener = () => this.interrupted();
 
   constructor(options: BeforeRecordingOptions) {
-    const note = (text: string) => void errorScreen().write(`${text}\n`);
+    const note = tell;
     this.#options = { note, exit: (code) => Deno.exit(code), ...options };
   }
 

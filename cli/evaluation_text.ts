@@ -52,7 +52,7 @@ export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvalu
   return parts.join(", ");
 }
 
-/** Powers of two and the last: a line has no room for all. */
+/** All up to 8; beyond, powers of two and the last: a line has no room for all. */
 function isShown(k: number, last: number): boolean {
-  return last > 1 && (k === last || (k & (k - 1)) === 0);
+  return last > 1 && (last <= 8 || k === last || (k & (k - 1)) === 0);
 }

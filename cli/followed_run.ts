@@ -7,6 +7,7 @@ import { LiveView } from "./live.ts";
 import { command, errorScreen } from "./output.ts";
 import { reportEnd } from "./run_end.ts";
 import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
+import { visible } from "./visible.ts";
 
 type Following = {
   head: RunHead;
@@ -47,7 +48,7 @@ async function follow(
 ): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
-  const note = (text: string) => screen.write(`${text}\n`);
+  const note = (text: string) => screen.write(`${visible(text)}\n`);
   const resume = `Resume with: ${command(home, `resume ${head.id}`)}`;
   const stopping = `stopping run ${head.id} at the next durable point`;
   const graceS = preemptGraceS(configuredGraceS(config));

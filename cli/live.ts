@@ -5,6 +5,7 @@ import { type Evaluation, type PairEvaluation, untrainedText } from "../flows/mo
 import type { WorkersEvent } from "../workers/mod.ts";
 import { fixed, type Screen } from "./output.ts";
 import { evaluationText } from "./evaluation_text.ts";
+import { visible } from "./visible.ts";
 import { workerLine } from "./worker_lines.ts";
 
 const BARS = "▁▂▃▄▅▆▇█";
@@ -116,13 +117,13 @@ export class LiveView {
   /** Prints a permanent line above the live part. */
   note(text: string): void {
     this.#clear();
-    this.#screen.write(`${text}\n`);
+    this.#screen.write(`${visible(text)}\n`);
   }
 
   /** Shows a step of the setup. On a terminal, the next line replaces a passing one. */
   setup({ text, passing }: { text: string; passing: boolean }): void {
     if (!passing || !this.#screen.tty) return this.note(text);
-    this.#draw([`  ${text.slice(0, this.#screen.columns - 4)}`]);
+    this.#draw([`  ${visible(text).slice(0, this.#screen.columns - 4)}`]);
   }
 
   /** Leaves the last progress and the reward curve on the screen, below the permanent lines. */

@@ -4,6 +4,7 @@ import { DataError } from "../data/mod.ts";
 import { EngineError } from "../engine/mod.ts";
 import { commandLine } from "./command_line.ts";
 import { EXIT, isBadInput } from "./exit.ts";
+import { visible } from "./visible.ts";
 
 /** Runs the command line; returns the exit code. */
 export async function main(args: string[], rl = commandLine()): Promise<number> {
@@ -13,11 +14,11 @@ export async function main(args: string[], rl = commandLine()): Promise<number> 
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.bad_input;
     if (error instanceof ConfigError || error instanceof DataError) {
-      console.error(error.message);
+      console.error(visible(error.message));
       return EXIT.bad_input;
     }
     if (error instanceof EngineError) {
-      console.error(error.message);
+      console.error(visible(error.message));
       return isBadInput(error) ? EXIT.bad_input : EXIT.failed;
     }
     console.error(error); // Unexpected: the stack says where.

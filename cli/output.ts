@@ -1,6 +1,7 @@
 /** How every command prints: colour, width and JSON are decided here. */
 import { resolve } from "node:path";
 import type { Home } from "../runs/mod.ts";
+import { visible } from "./visible.ts";
 
 /** The default of `--home`. */
 export const DEFAULT_HOME = ".holdfast";
@@ -34,11 +35,16 @@ export function errorScreen(): Screen {
 
 /** A result, on standard output: the only thing that may be piped on. */
 export function print(text: string): void {
-  console.log(text);
+  console.log(visible(text));
 }
 
 export function printJson(value: unknown): void {
-  console.log(JSON.stringify(value, null, 2));
+  console.log(visible(JSON.stringify(value, null, 2))); // In a JSON text it is the same value.
+}
+
+/** A line of progress or a message, on standard error. */
+export function tell(text: string): void {
+  errorScreen().write(`${visible(text)}\n`);
 }
 
 /** The parts of a home that a command line needs. */
@@ -103,4 +109,10 @@ export function size(bytes: number): string {
 export function fixed(value: number, digits: number): string {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+/** A difference as a person reads it, with its sign; one that rounds to zero has none. */
+export function signed(value: number, digits: number): string {
+  const text = fixed(value, digits);
+  return Number(text) > 0 ? `+${text}` : text;
 }

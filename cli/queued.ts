@@ -2,7 +2,7 @@ import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { DEFAULT_QUEUE, type Home } from "../runs/mod.ts";
 import { EXIT } from "./exit.ts";
 import { flag, list, text, whole } from "./options.ts";
-import { command, errorScreen, print } from "./output.ts";
+import { command, print, tell } from "./output.ts";
 
 /**
  * Where a detached run waits; `needs`: slots it holds while it runs, if they do not follow from
@@ -34,7 +34,7 @@ export function queuedOf({ detach, queue, priority, needs = [] }: QueueFlags): Q
 
 /** Says which queue a run waits in, and prints its id. Returns the exit code. */
 export function leaveQueued(home: Home, { id, queue }: RunHead): number {
-  errorScreen().write(`${queuedText(home, { id, queue: queue! })}\n`);
+  tell(queuedText(home, { id, queue: queue! }));
   print(id);
   return EXIT.done;
 }

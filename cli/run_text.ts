@@ -3,6 +3,7 @@ import type { Evaluation, PairEvaluation } from "../flows/mod.ts";
 import type { Home, RunView } from "../runs/mod.ts";
 import { evaluationText } from "./evaluation_text.ts";
 import { failureText } from "./failure_text.ts";
+import { fixed } from "./output.ts";
 
 /** A fact about a run: its name and its text. */
 type Fact = [name: string, text: string];
@@ -87,7 +88,7 @@ function mixedSources({ mixture }: RunView): Fact[] {
     `${name}: ${drawn} draws of ${rows} rows, ` +
     (drawn < rows ? `${rows - drawn} left` : `exhausted, ${repeated} repeated`) +
     `, share ${share.toFixed(3)}` +
-    (recent === undefined || recent === null ? "" : `, recent reward ${recent.toFixed(3)}`),
+    (recent === undefined || recent === null ? "" : `, recent reward ${fixed(recent, 3)}`),
   ]);
 }
 

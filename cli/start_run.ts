@@ -16,7 +16,7 @@ import { ARGUMENTS } from "./arguments.ts";
 import { BeforeRecording } from "./before_recording.ts";
 import { followRun } from "./followed_run.ts";
 import { id } from "./options.ts";
-import { errorScreen } from "./output.ts";
+import { tell } from "./output.ts";
 import { leaveQueued, QUEUE_OPTIONS, type Queued, queuedOf } from "./queued.ts";
 import type { Call } from "./verb.ts";
 
@@ -57,7 +57,7 @@ export async function startRun(
   const { early, queued } = options;
   const definition = flowDefinition(loaded.config.flow);
   if (loaded.config.flow === "prepare") refuseOthersOutput(loaded.config.output, null);
-  const say = (text: string) => void errorScreen().write(`${text}\n`);
+  const say = tell;
   const looking = {
     say,
     onSetup: ({ text }: { text: string }) => say(text),
@@ -68,7 +68,7 @@ export async function startRun(
   // it then, at the commit of now.
   const { config, models } = await pinnedModels(loaded.config, { ...looking, download: !queued });
   for (const question of questionsOf(withDirectories(config, models), rows)) {
-    errorScreen().write(`Is this intended? ${question}\n`);
+    tell(`Is this intended? ${question}`);
   }
   // So is unusable Python code. A queued run may start on a different machine, which checks it
   // then.

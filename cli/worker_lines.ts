@@ -16,7 +16,10 @@ function lossOf({ group, error }: Replaced): string {
   if (agent_id !== undefined) return `${group} was lost with its agent`;
   const place = rank === undefined ? group : `${group} rank ${rank}`;
   if (error.code === "no_progress") {
-    return `${group} hung in '${op}': no progress for ${Number(limit_ms) / 1000} s`;
+    // A start that takes too long, and a hang that the log tells of, have no operation's limit.
+    return typeof limit_ms === "number" && typeof op === "string"
+      ? `${group} hung in '${op}': no progress for ${limit_ms / 1000} s`
+      : `${place} hung: ${firstLine(error.message)}`;
   }
   if (error.code === "out_of_memory") {
     return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;

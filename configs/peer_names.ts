@@ -1,6 +1,9 @@
+const TRACKER = "set track: [{ name: wandb }]; docs/trackers.md lists the trackers";
+
 /**
- * Our names for settings of TRL, verl, OpenRLHF, FeynRL and slime: a path, or a sentence if there
- * is no such setting. Of several paths, the first that the flow has applies.
+ * Our names for settings and blocks of TRL, verl, OpenRLHF, FeynRL, slime, NeMo-RL and prime-rl: a
+ * path, or a sentence if there is no such setting. Of several paths, the first that the flow has
+ * applies.
  */
 export const PEER_NAMES: Record<string, readonly string[] | string> = {
   learning_rate: ["trainer.optimizer.lr", "online.optimizer.lr"],
@@ -115,8 +118,24 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   test_freq: ["evaluate.every_rounds"],
   metric_for_best_model: "set checkpoints: { keep_best: { metric: eval/NAME/pass_at_1 } }",
   early_stopping_patience: "set stop: { metric: eval/NAME/pass_at_1, patience_rounds: ... }",
-  report_to: "metrics are in runs/RUN/metrics.jsonl of the home; trackers are not supported yet",
-  use_wandb: "metrics are in runs/RUN/metrics.jsonl of the home; trackers are not supported yet",
+  report_to: TRACKER,
+  use_wandb: "set track: [{ name: wandb }]",
+  wandb: "set track: [{ name: wandb, project: ... }]",
+  wandb_project: "set track: [{ name: wandb, project: ... }]",
+  wandb_entity: "set track: [{ name: wandb, entity: ... }]",
+  project_name: "set track: [{ name: wandb, project: ... }]",
+  tensorboard: "set track: [{ name: tensorboard }]",
+  use_tensorboard: "set track: [{ name: tensorboard }]",
+  tensorboard_dir: "set track: [{ name: tensorboard, dir: ... }]",
+  mlflow: "set track: [{ name: mlflow, uri: ... }]",
+  trackio: "set track: [{ name: trackio }]",
+  tracker: TRACKER,
+  trackers: TRACKER,
+  logger: TRACKER,
+  logging: TRACKER,
+  monitor: TRACKER,
+  metric_logger: TRACKER,
+  logging_dir: "set track: [{ name: tensorboard, dir: ... }]",
   logging_steps: "every round is logged: runs/RUN/metrics.jsonl of the home",
   use_peft: "set trainer: { lora: { rank: 16 } }",
   lora_r: ["trainer.lora.rank"],
@@ -124,6 +143,31 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   lora_alpha: ["trainer.lora.alpha"],
   target_modules: ["trainer.lora.targets"],
   packing_samples: ["trainer.packing"],
+  // Blocks of verl, NeMo-RL, prime-rl, torchtune and FeynRL.
+  actor_rollout_ref: "its parts are separate blocks: set model, or trainer, or sampler",
+  actor: ["trainer"],
+  inference: ["sampler"],
+  generation: ["sampler"],
+  critic: ["value_model"],
+  ref: ["reference"],
+  reference_model: ["reference"],
+  reward_model: "give the entry: reward: [{ name: reward_model, path: ... }]",
+  custom_reward_function: "give the entry: reward: [{ name: ... }]",
+  policy: ["model", "trainer"],
+  loss_fn: ["algorithm"],
+  loss: ["algorithm"],
+  optimizer: ["trainer.optimizer", "online.optimizer"],
+  scheduler: ["trainer.optimizer.schedule", "online.optimizer.schedule"],
+  lr_scheduler: ["trainer.optimizer.schedule", "online.optimizer.schedule"],
+  ckpt: ["checkpoints"],
+  checkpoint: ["checkpoints"],
+  checkpointing: ["checkpoints"],
+  validation: ["evaluate"],
+  datasets: ["data.train"],
+  train_dataset: ["data.train"],
+  eval_dataset: ["data.eval"],
+  peft: "set trainer: { lora: { rank: 16 } }",
+  lora: "set trainer: { lora: { rank: 16 } }",
 };
 
 /** ` (...)` with our name for a peer's setting in a flow that has these paths, else nothing. */

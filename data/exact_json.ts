@@ -1,5 +1,8 @@
-/** A text that may have a number which JavaScript cannot hold: a long integer, a large exponent. */
-const AT_RISK = /(?<![.\d])\d{16}|\d[eE]\+?\d{3}/;
+/**
+ * A text that may have a number which JavaScript cannot hold (a long integer, a large exponent) or
+ * would write differently (1.0, 1e3).
+ */
+const AT_RISK = /(?<![.\d])\d{16}|\d[eE]\+?\d{3}|[[:,]\s*-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE])/;
 const INTEGER = /^-?\d+$/;
 
 /**
@@ -12,10 +15,64 @@ export function parseExactly(text: string): unknown {
   return AT_RISK.test(text) ? JSON.parse(text, revived) : JSON.parse(text);
 }
 
-function revived(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
-  const source = context?.source ?? "";
-  return INTEGER.test(source) || !Number.isFinite(value) ? source : value;
+function revived(
+  this: object,
+  key: string,
+  value: unknown,
+  context?: { source?: string },
+): unknown {
+  const source = context?.source;
+  if (typeof value !== "number" || source === undefined) return value;
+  if (INTEGER.test(source)) return Number.isSafeInteger(value) ? value : source;
+  if (!Number.isFinite(value)) return source;
+  if (String(value) === source) return value;
+  const spelled = SPELLED.get(this) ?? new Map<string, string>();
+  SPELLED.set(this, spelled.set(key, source));
+  return value;
+}
+
+/** How a text spelled the numbers of an object or a list that JavaScript writes differently. */
+const SPELLED = new WeakMap<object, Map<string, string>>();
+
+/** The copy of an object or a list, of which {@linkcode writeExactly} then knows as much. */
+export function spelledAs<T extends object>(original: object, copy: T): T {
+  const spelled = SPELLED.get(original);
+  if (spelled !== undefined) SPELLED.set(copy, spelled);
+  return copy;
+}
+
+/**
+ * JSON of a value, its numbers as the text had them that {@linkcode parseExactly} has read: a float
+ * stays one (1.0), which a chat template in Python tells from an integer.
+ */
+export function writeExactly(value: unknown): string {
+  return JSON.stringify(value, function (this: object, key: string, one: unknown) {
+    const source = typeof one === "number" ? SPELLED.get(this)?.get(key) : undefined;
+    return source === undefined ? one : RawJson.rawJSON(source);
+  });
+}
+
+/** `JSON.rawJSON` and `isRawJSON`, which TypeScript's library does not know yet. */
+const RawJson = JSON as typeof JSON & {
+  rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
+};
+
+/**
+ * The value of a JSON text that is only written again: its numbers are as `JSON.stringify` writes
+ * them from the text (1.0, 9007199254740993), and nothing to compute with.
+ * @throws {SyntaxError} If it is not JSON.
+ */
+export function parseAsWritten(text: string): unknown {
+  return JSON.parse(text, (_key, value, context?: { source?: string }) => {
+    const source = context?.source;
+    return typeof value === "number" && source !== undefined ? RawJson.rawJSON(source) : value;
+  });
+}
+
+/** Whether a value is a number that {@linkcode parseAsWritten} has left as it is written. */
+export function isAsWritten(value: unknown): boolean {
+  return RawJson.isRawJSON(value);
 }
 
 /** A finite number in digits, without an exponent: graders read no other form. */

@@ -170,7 +170,13 @@ function isId(value: unknown): value is string | number {
   return typeof value === "number" || (typeof value === "string" && value !== "");
 }
 
-/** Adds what the source requires: the chat form, a system message, an instruction. */
+/** Roles of messages that instruct the model; OpenAI's newer name is `developer`. */
+const INSTRUCTING = ["system", "developer"];
+
+/**
+ * Adds what the source requires: the chat form, a system message unless the row has one, an
+ * instruction.
+ */
 function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   const tail = source.instruction === undefined ? "" : `\n${source.instruction}`;
   const isChat = typeof prompt !== "string" || source.prompt_as === "chat" ||
@@ -183,7 +189,8 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   const asked = messages.map((message, i) =>
     i === asker ? { ...message, content: (message.content ?? "") + tail } : message
   );
-  return source.system === undefined
+  const instructed = asked.some(({ role }) => INSTRUCTING.includes(role));
+  return source.system === undefined || instructed
     ? asked
     : [{ role: "system", content: source.system }, ...asked];
 }

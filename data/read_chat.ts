@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { spelledAs, writeExactly } from "./exact_json.ts";
 import type { Message, Prompt } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 import { checkToolCalls, withoutNulls } from "./tools.ts";
@@ -45,7 +46,7 @@ function readMessage(at: string, value: unknown): Message {
   }
   const fields = Object.entries(more).filter(([name, field]) => !saysNothing(name, field))
     .map(([name, field]) => [name, withoutNulls(field)]);
-  const said = Object.fromEntries(fields);
+  const said = spelledAs(value, Object.fromEntries(fields));
   checkToolCalls(`${at}.tool_calls`, said.tool_calls);
   // OpenAI writes null where an assistant only calls tools.
   const mayBeNull = role === "assistant" && SPEAKING.some((name) => name in said);
@@ -53,7 +54,7 @@ function readMessage(at: string, value: unknown): Message {
     throw new RowProblem(`${at}.content`, `expected text, got ${kind(content)}`);
   }
   const message = { role, content: typeof content === "string" ? content : null };
-  return fields.length === 0 ? message : { ...message, more: JSON.stringify(said) };
+  return fields.length === 0 ? message : { ...message, more: writeExactly(said) };
 }
 
 /** Parquet writes null for what a message lacks, and many writers an empty list of calls. */

@@ -39,7 +39,7 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
       "model's chat template.",
   ),
   system: z.string().optional().describe(
-    "A system message placed before every prompt; turns prompts into chats.",
+    "A system message placed before every prompt that has none; turns prompts into chats.",
   ),
   instruction: z.string().optional().describe(
     "Text appended to the prompt's last user message, e.g. the answer's format.",

@@ -44,7 +44,7 @@ export type SourceSummary = {
 export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
 
 /** Raise it when the same files give different rows, or an index has a different form. */
-const VERSION = 3;
+const VERSION = 4;
 
 /**
  * Opens sources as one table, in the order given. Every row is checked once: what an index in the

@@ -1,3 +1,10 @@
+import {
+  isAsWritten,
+  parseAsWritten,
+  parseExactly,
+  spelledAs,
+  writeExactly,
+} from "./exact_json.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
 
@@ -10,7 +17,7 @@ const FORM = "expected a list of { type, function }, or its JSON text";
  */
 export function readTools(field: string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  const list = typeof value === "string" ? parsed(value) : value;
+  const list = typeof value === "string" ? parsed(value, parseAsWritten) : value;
   if (!Array.isArray(list)) {
     throw new RowProblem(
       field,
@@ -18,9 +25,10 @@ export function readTools(field: string, value: unknown): string | undefined {
     );
   }
   if (list.length === 0) return undefined;
-  return JSON.stringify(list.map((tool, i) => {
+  return writeExactly(list.map((tool, i) => {
     if (isObject(tool)) return asTool(withoutNulls(tool) as Columns);
-    throw new RowProblem(`${field}.${i}`, `expected { type, function }, got ${kind(tool)}`);
+    const plain: unknown = isAsWritten(tool) ? JSON.parse(JSON.stringify(tool)) : tool;
+    throw new RowProblem(`${field}.${i}`, `expected { type, function }, got ${kind(plain)}`);
   }));
 }
 
@@ -59,7 +67,7 @@ export function checkToolCalls(field: string, calls: unknown): void {
 
 /** A message with all its fields, as a template sees it. */
 export function wholeMessage({ more, ...message }: Message): Columns {
-  return more === undefined ? message : { ...message, ...JSON.parse(more) };
+  return more === undefined ? message : { ...message, ...parseExactly(more) as Columns };
 }
 
 /**
@@ -76,7 +84,7 @@ export function writtenChat(prompt: Prompt): string | Columns[] {
 function withText(call: Columns): Columns {
   if (isObject(call.function)) return { ...call, function: withText(call.function) };
   const { arguments: given } = call;
-  return isObject(given) ? { ...call, arguments: JSON.stringify(given) } : call;
+  return isObject(given) ? { ...call, arguments: writeExactly(given) } : call;
 }
 
 /** Whether a row has what only a chat template can write: tools, or messages with more fields. */
@@ -98,19 +106,21 @@ export function textOfMessage({ content, more }: Message): string {
 
 /** As TRL: Parquet gives every call the arguments of all calls, null where it has none. */
 export function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (Array.isArray(value)) return spelledAs(value, value.map(withoutNulls));
   if (!isObject(value)) return value;
   const fields = Object.entries(value).filter(([, one]) => one !== null);
-  return Object.fromEntries(fields.map(([name, one]) => [name, withoutNulls(one)]));
+  const rest = Object.fromEntries(fields.map(([name, one]) => [name, withoutNulls(one)]));
+  return spelledAs(value, rest);
 }
 
 function isObject(value: unknown): value is Columns {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
+  return value !== null && typeof value === "object" && !Array.isArray(value) &&
+    !isAsWritten(value);
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return undefined;
   }

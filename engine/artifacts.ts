@@ -117,6 +117,9 @@ export class ArtifactStore {
     const path = this.path(ref);
     const bytes = await Deno.readFile(path).catch((error) => {
       if (error instanceof Deno.errors.NotFound) throw damaged("it is missing", ref, path);
+      if (error instanceof Deno.errors.IsADirectory) {
+        throw damaged("it is a directory", ref, path);
+      }
       throw asDiskError(error, "read an artifact", path);
     });
     if (bytes.byteLength !== ref.bytes) {

@@ -8,6 +8,7 @@ import { fieldTexts, partsOf } from "./executor_task.ts";
 import { REOPENED } from "./journal_load.ts";
 import type { Failure, Intent } from "./journal_tree.ts";
 import { isUnder } from "./keys.ts";
+import { recordedValue } from "./recorded_value.ts";
 import type { JournalRow } from "./store.ts";
 
 /** `other_engine`: the one that had started it ended, or was superseded, before it was done. */
@@ -173,5 +174,5 @@ function artifactsIn(value: unknown): ArtifactRef[] {
 }
 
 function parse<T>(row: JournalRow): T {
-  return JSON.parse(row.value) as T;
+  return recordedValue(row) as T;
 }

@@ -4,8 +4,8 @@
  */
 import type { ErrorJson } from "./errors.ts";
 import { joinKey } from "./keys.ts";
-import { recordedValue } from "./recorded_value.ts";
-import type { JournalRow } from "./store.ts";
+import { damagedRow, recordedValue } from "./recorded_value.ts";
+import type { JournalRow, NewRow } from "./store.ts";
 
 /** Value of a `failure` row. `next_ms`: wall time of the next attempt; null: given up. */
 export type Failure = { attempt: number; error: ErrorJson; next_ms: number | null };
@@ -35,6 +35,20 @@ export type RoundRecord = {
   /** No row at or below this seq belongs to a later round: replay starts reading here. */
   open_after_seq: number;
 };
+
+/**
+ * The value of a `round` row; `value`: what it refers to, if it has moved to an artifact.
+ * @throws {LostRecordError} If its value is damaged.
+ */
+export function recordedRound(
+  row: Pick<NewRow, "kind" | "key" | "value">,
+  value: unknown = recordedValue(row),
+): RoundRecord {
+  const { round, carried, total } = (value ?? {}) as Partial<RoundRecord>;
+  const blocks = [carried, total].every((one) => typeof one === "object" && one !== null);
+  if (typeof round !== "number" || !blocks) throw damagedRow(row);
+  return value as RoundRecord;
+}
 
 /** Causes that a person removes, not time. */
 const MENDED_BY_HAND = new Set(["user_code", "bad_data"]);

@@ -11,7 +11,23 @@ export function recordedValue(
   try {
     return JSON.parse(value);
   } catch (cause) {
-    throw damaged({ kind, key, value }, cause);
+    throw damagedRow({ kind, key, value }, cause);
+  }
+}
+
+/**
+ * A journal row's value as `read` takes it, such as a schema's `parse`.
+ * @throws {LostRecordError} If it is not JSON, or `read` refuses it.
+ */
+export function recordedAs<T>(
+  row: Pick<NewRow, "kind" | "key" | "value">,
+  read: (value: unknown) => T,
+): T {
+  const value = recordedValue(row);
+  try {
+    return read(value);
+  } catch (cause) {
+    throw damagedRow(row, cause);
   }
 }
 
@@ -33,11 +49,12 @@ export function isReadable(row: Pick<NewRow, "kind" | "key" | "value">): boolean
 export function recordedOutput(key: string, value: string): unknown {
   const row = { kind: "result" as const, key, value };
   const result = recordedValue(row);
-  if (typeof result !== "object" || result === null || !("output" in result)) throw damaged(row);
+  if (typeof result !== "object" || result === null || !("output" in result)) throw damagedRow(row);
   return result.output;
 }
 
-function damaged(
+/** The error for a row whose value is not what its kind has. */
+export function damagedRow(
   { kind, key, value }: Pick<NewRow, "kind" | "key" | "value">,
   cause?: unknown,
 ): LostRecordError {

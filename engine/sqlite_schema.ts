@@ -140,45 +140,44 @@ function statementsOf(db: DatabaseSync): string[] {
   return rows.map((row) => row.sql);
 }
 
-/** What SQLite says, and the fix. */
-const REMEDIES: [RegExp, string, { retryable: boolean }][] = [
-  [/full/, "the disk is full. Free some space, then resume", { retryable: false }],
-  [/readonly|read-only/, "the file or its directory is read-only. Allow writing, then resume", {
-    retryable: false,
+type Remedy = { why: string; retryable?: boolean; damaged?: boolean };
+
+/** What SQLite says, and the fix. `damaged`: what was recorded may be gone. */
+const REMEDIES: [RegExp, Remedy][] = [
+  [/full/, { why: "the disk is full. Free some space, then resume" }],
+  [/readonly|read-only/, {
+    why: "the file or its directory is read-only. Allow writing, then resume",
   }],
-  [
-    /malformed|not a database/,
-    "the file is damaged. Restore it from a copy, or use a different --home",
-    {
-      retryable: false,
-    },
-  ],
-  [/locked|busy/, "another process holds its lock. Try again when that process has finished", {
+  [/malformed|not a database/, {
+    why: "the file is damaged. Restore it from a copy, or use a different --home",
+    damaged: true,
+  }],
+  [/locked|busy/, {
+    why: "another process holds its lock. Try again when that process has finished",
     retryable: true,
   }],
-  [
-    /unable to open/,
-    "the file cannot be opened or created. Check the directory and its " +
-    "permissions",
-    {
-      retryable: false,
-    },
-  ],
-  [/disk I\/O/, "the disk reports an error. Check the disk, then resume", { retryable: false }],
+  [/unable to open/, {
+    why: "the file cannot be opened or created. Check the directory and its permissions",
+  }],
+  [/disk I\/O/, {
+    why: "the disk reports an error. Check the disk, then resume",
+    damaged: true,
+  }],
 ];
 
 /**
- * An error of SQLite as an engine error. What was acknowledged before is in the file; the failed
- * transaction left nothing.
+ * An error of SQLite as an engine error. Unless the file is damaged, what was acknowledged before
+ * is in it; the failed transaction left nothing.
  */
 export function asStoreError(error: unknown, what: string, path: string): EngineError {
   if (error instanceof EngineError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const known = REMEDIES.find(([pattern]) => pattern.test(message));
-  const why = known?.[1] ?? "SQLite refuses";
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(message))?.[1];
+  const { why, retryable = false, damaged = false } = remedy ?? { why: "SQLite refuses" };
+  const kept = damaged ? "" : "Nothing recorded is lost ";
   return new InfrastructureError(
-    `Cannot ${what} in ${path} because ${why}. Nothing recorded is lost (${message})`,
+    `Cannot ${what} in ${path} because ${why}. ${kept}(${message})`,
     { path, sqlite: message },
-    { cause: error, retryable: known?.[2].retryable ?? false },
+    { cause: error, retryable },
   );
 }

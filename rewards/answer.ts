@@ -4,8 +4,15 @@ import { declared, type RewardConfig } from "./config.ts";
 /** Reads the answer of a completion; null: it gives none. */
 type AnswerReader = (completion: string) => string | null;
 
-/** How a reward reads answers; null: it does not say, as no grader in a process does. */
+/**
+ * How a reward reads answers, of which an empty one is none; null: it does not say, as no grader in
+ * a process does.
+ */
 export function answerReader(config: RewardConfig): AnswerReader | null {
   const { reward, own } = declared(config);
-  return reward.answer ? (completion) => reward.answer!(completion, own) : null;
+  if (!reward.answer) return null;
+  return (completion) => {
+    const answer = reward.answer!(completion, own);
+    return answer === null || answer.trim() === "" ? null : answer;
+  };
 }

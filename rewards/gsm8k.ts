@@ -23,7 +23,8 @@ const /** @internal */ config = z.strictObject({
  * Source: https://github.com/openai/grade-school-math, `dataset.py`. Both agree on every gold
  * answer of GSM8K.
  * - Stricter: there must be no second number. It reads 1 in `1/2`, `1e3` and `1 234`, 12 in
- *   `12-15`, `12:30` and `12 or 15`, 700 in `7,0,0`; here none of these is an answer.
+ *   `12-15`, `12:30` and `12 or 15`, 700 in `7,0,0`; here none of these is an answer. Nor is a
+ *   multiple (`12k`, `12 million`), one of two numbers (`±12`) or a part of one (`5-`, `,123`).
  * - Wider: it requires one space after the mark and accepts one spelling; we also accept `####7`,
  *   `$7`, `7.`, `7.0`, `+7` and the minus sign U+2212.
  * - It reads the first mark, we the last, because models often restate.

@@ -19,6 +19,19 @@ const DIGIT = /[\p{Nd}\p{Nl}\u00bc-\u00be\u2150-\u215f\u2189]/u;
 /** What may be between two digits of one expression: 1/2, 12:30, 1e3, 2x4, 12-15, 5-$7. */
 const JOINT = /[\p{L}/:^*×÷+\-\u2212\u2013\u2014$%]/u;
 const JOINTS_MAX = 32;
+/** What makes a number one of two, or a bound: ±12, +/-12, ≤ 12. */
+const INEXACT = `(?:[±∓≤≥≠]|\\+/[-${MINUS}]|\\\\(?:pm|mp|leq?|geq?|neq?)(?![a-z]))`;
+/** At the place of a number: what only looks like one, such as ±12, or the end of 1,123. */
+const NO_NUMBER = new RegExp(`${INEXACT}\\s*\\S|,\\d`, "y");
+const AFTER_INEXACT = new RegExp(`${INEXACT}\\s?(?:\\\\?\\$)?$`);
+/** After a number: 12k, 12 million, 2 dozen are multiples of it, and the rest of 5- is missing. */
+const SCALED = new RegExp(
+  "^(?:k(?![\\p{L}\\p{N}])|(?:[^\\S\\n\\r]|-|\\\\text\\{)*" +
+    "(?:hundred|thousand|million|billion|trillion|dozen|mn|bn)s?(?![\\p{L}\\p{N}]))",
+  "iu",
+);
+const ABBREVIATED = /^(?:\\text\{)?[MBT](?![\p{L}\p{N}])/u;
+const CUT_OFF = new RegExp(`^[-/^×÷+${MINUS}\u2013](?![\\p{L}\\p{N}])`, "u");
 const SIGNED = new RegExp(`(?<![\\p{L}\\p{N})])[-${MINUS}](?:\\\\?\\$)?$`, "u");
 
 /**
@@ -56,17 +69,24 @@ export function numberAlone(
 ): string | null | undefined {
   SPACE.lastIndex = from;
   const begin = from + SPACE.exec(text)![0].length;
+  NO_NUMBER.lastIndex = begin;
+  if (NO_NUMBER.test(text)) return null;
   TOKEN.lastIndex = begin;
   const token = TOKEN.exec(text)?.[0];
   if (token === undefined) return undefined;
   const after = text.slice(begin + token.length).split(/[\n\r]/, 1)[0]!;
   const rest = closer === undefined ? after : after.split(closer, 1)[0]!;
-  return /^\p{No}/u.test(rest) || DIGIT.test(rest) ? null : spellNumber(token);
+  return isContinued(rest) || DIGIT.test(rest) ? null : spellNumber(token);
+}
+
+/** Whether what follows a number makes it a different one. */
+function isContinued(rest: string): boolean {
+  return [/^\p{No}/u, SCALED, ABBREVIATED, CUT_OFF].some((pattern) => pattern.test(rest));
 }
 
 /**
  * The last number of a text; null if the last digit is part of something else: 1/2, 12:30, 1e3,
- * 12-15, 1 234.
+ * 12-15, 1 234, 12k, ±12.
  */
 export function lastNumber(text: string): string | null {
   let last = text.length - 1;
@@ -75,12 +95,12 @@ export function lastNumber(text: string): string | null {
   while (/[\d.,]/.test(text[begin - 1] ?? "")) begin--;
   // The sentence's own full stops and commas: "so,12", "...5". One full stop is a decimal point.
   const own = text.slice(begin, last + 1).search(/\d/);
+  if (text[begin] === "," && !/\S/.test(text[begin - 1] ?? " ")) return null;
   if (own > 1 || text[begin] === ",") begin += Math.max(own, 0);
   const before = text.slice(Math.max(0, begin - JOINTS_MAX), begin);
   const number = text.slice(begin, last + 1);
-  if (
-    number === "" || isJoined(before, number) || /^\p{No}/u.test(text.slice(last + 1, last + 2))
-  ) return null;
+  if (number === "" || isJoined(before, number) || AFTER_INEXACT.test(before)) return null;
+  if (isContinued(text.slice(last + 1, last + 1 + JOINTS_MAX))) return null;
   const sign = SIGNED.test(before) ? "-" : "";
   return spellNumber(sign + number);
 }

@@ -1,5 +1,5 @@
 import { Policy } from "../data/mod.ts";
-import { type ArtifactStore, type NewRow, type RoundRecord, rowValue } from "../engine/mod.ts";
+import { type ArtifactStore, type NewRow, recordedRound, rowValue } from "../engine/mod.ts";
 
 /**
  * A closed round and the versions of the models that it passed on; `carried`: by the name under
@@ -19,7 +19,7 @@ export async function closedRound(
 ): Promise<ClosedRound | null> {
   const [, loop, round] = /^([^/]+)\/(\d+)$/.exec(row.key) ?? [];
   if (row.kind !== "round" || loop === undefined) return null;
-  const { carried } = await rowValue(artifacts, row) as RoundRecord;
+  const { carried } = recordedRound(row, await rowValue(artifacts, row));
   const named = Object.entries(carried).flatMap(([name, value]) => {
     const policy = Policy.safeParse(value);
     return policy.success ? [[name, policy.data.version] as const] : [];

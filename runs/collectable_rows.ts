@@ -4,6 +4,7 @@ import {
   BadDataError,
   hasEnded,
   type JournalRow,
+  recordedAs,
   type RowKind,
   type RunHead,
   type Store,
@@ -162,8 +163,8 @@ function keptFrom(rounds: ClosedRound[], { saved, needed }: Reasons): KeptFrom[s
   return { round: rounds.at(-1)!.round, why: "it is the newest" };
 }
 
-function isUnneeded({ key, value }: JournalRow, stays: ReadonlySet<string>): boolean {
-  return !stays.has(key) && VersionNote.parse(JSON.parse(value)).number > 0;
+function isUnneeded(row: JournalRow, stays: ReadonlySet<string>): boolean {
+  return !stays.has(row.key) && recordedAs(row, VersionNote.parse).number > 0;
 }
 
 /** `round/3/score#17` is below `round` if that is kept from 5 on. */

@@ -5,6 +5,7 @@ import {
   type ArtifactStore,
   canonicalJson,
   type JournalRow,
+  recordedAs,
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
@@ -103,7 +104,7 @@ async function ran({ store, artifacts }: Reading, head: RunHead): Promise<Ran> {
   const view = await runView(store, head, { workers: [], metrics: {} });
   return {
     rounds: new Map(closed.flatMap((one) => one ? [[`${one.loop}/${one.round}`, one]] : [])),
-    versions: new Map(noted.map(({ key, value }) => [key, VersionNote.parse(JSON.parse(value))])),
+    versions: new Map(noted.map((row) => [row.key, recordedAs(row, VersionNote.parse)])),
     ledger: view.ledger,
     digest: view.policy?.digest ?? null,
     replans: view.replans,

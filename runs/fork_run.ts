@@ -80,16 +80,8 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   await refuseOtherHome(home, run);
   const collected = await timesCollected(home, run);
   const { definition, config, prefix, settings } = await planFork(home, run, options);
-  if (await home.store.head(id) !== null) {
-    throw new InvalidInputError(
-      `Cannot create run '${id}' because it already exists: choose a different --id`,
-      {
-        run: id,
-      },
-    );
-  }
   const owner = await home.owner(id);
-  refuseUsed(home, owner);
+  await refuseUsed(home, owner);
   const checkpoints = await keepCheckpoints(home, { owner, prefix });
   const rows = [...prefix.rows, ...settingsRows(settings), ...checkpoints];
   const name = (config as Partial<Config>).name ?? run.name;

@@ -4,6 +4,7 @@ import { readDerivedJson } from "../engine/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 import { functionOf, type RewardConfig } from "../rewards/mod.ts";
 import { onGpu, type TrainerConfig } from "../workers/mod.ts";
+import { type Scheduled, schedulesThatEnd } from "./schedules_that_end.ts";
 
 /** A worker block's data type, and where it runs. */
 type Typed = Partial<Pick<TrainerConfig, "dtype" | "device">>;
@@ -34,8 +35,10 @@ export function questionsOf(
   rows: RowTables,
   { cpuFlags, isRoot }: Machine = THIS_MACHINE,
 ): string[] {
-  const sized = config as Sized;
+  const { sampler, ...blocks } = config as Sized;
+  const sized = samples(config) ? { ...blocks, sampler } : blocks;
   return [
+    ...schedulesThatEnd(config as Scheduled),
     ...tokensBeyondContext(sized),
     ...roundsBeyondRows(sized, rows),
     ...slowBfloat16(sized, cpuFlags),
@@ -54,6 +57,13 @@ function freeRewards({ reward = [], evaluate }: Sized): string[] {
     `reward ${source} has isolate: false and runs as root: it can end and read every process of ` +
     "this machine. Fix: leave isolate out, or run as a different user"
   );
+}
+
+/** Whether a run samples at all: supervised ones do so only to evaluate by rewards. */
+function samples(config: Partial<Config>): boolean {
+  if (config.flow !== "supervised") return true;
+  const { evaluate, reward = [] } = config;
+  return !!evaluate && (reward.length > 0 || evaluate.sets.some((set) => set.reward !== null));
 }
 
 function readCpuFlags(): string | null {

@@ -1,5 +1,6 @@
+import { z } from "zod";
 import type { CheckpointsConfig } from "../configs/mod.ts";
-import type { RunHead } from "../engine/mod.ts";
+import { recordedAs, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
 import { CheckpointNote, firstProblem, problemText } from "../workers/mod.ts";
 import { findRun, newestRun } from "./find_run.ts";
@@ -64,15 +65,18 @@ export async function readCheckpoints(
   }));
 }
 
+const Dropped = z.object({ dir: z.string() });
+
 /** Those that are neither dropped nor set aside. A version may have been saved again since. */
 async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNote[]> {
   const rows = await home.store.read(head.id, {
     kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
   });
   const notes = new Map<string, CheckpointNote>();
-  for (const { kind, key, value } of rows) {
-    if (kind === "note/checkpoint") notes.set(key, CheckpointNote.parse(JSON.parse(value)));
-    else if ((JSON.parse(value) as { dir: string }).dir === notes.get(key)?.dir) notes.delete(key);
+  for (const row of rows) {
+    const { kind, key } = row;
+    if (kind === "note/checkpoint") notes.set(key, recordedAs(row, CheckpointNote.parse));
+    else if (recordedAs(row, Dropped.parse).dir === notes.get(key)?.dir) notes.delete(key);
   }
   return [...notes.values()];
 }

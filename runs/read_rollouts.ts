@@ -1,5 +1,6 @@
+import { z } from "zod";
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
-import { InvalidInputError, type JournalRow, type ReadQuery } from "../engine/mod.ts";
+import { InvalidInputError, type JournalRow, type ReadQuery, recordedAs } from "../engine/mod.ts";
 import { ScoredGroup } from "../flows/mod.ts";
 import { findRun, newestRun } from "./find_run.ts";
 import type { Home } from "./home.ts";
@@ -97,9 +98,10 @@ function choose(samples: Rollout[], { worst, best, limit }: RolloutOptions): Rol
   return samples.slice(0, limit);
 }
 
+const ScoredOutput = z.object({ output: ScoredGroup });
+
 async function samplesOf(home: Home, { loop, round, row }: Scored): Promise<Rollout[]> {
-  const { output } = JSON.parse(row.value) as { output: unknown };
-  const group = ScoredGroup.parse(output);
+  const group = recordedAs(row, ScoredOutput.parse).output;
   const ref: GroupRef = group.group;
   const slab = decodeSlab(await home.artifacts.get(ref.slab));
   const made = slab.groups[ref.index]!;

@@ -30,10 +30,16 @@ export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHea
 }
 
 /**
- * @throws {InvalidInputError} If the directories of a new run with this id contain foreign files,
- * or cannot be created.
+ * @throws {InvalidInputError} If a run has this id already, or the directories of a new one contain
+ * foreign files or cannot be created.
  */
-export function refuseUsed(home: Home, owner: DirectoryOwner): void {
+export async function refuseUsed(home: Home, owner: DirectoryOwner): Promise<void> {
+  if (await home.store.head(owner.run) !== null) {
+    throw new InvalidInputError(
+      `Cannot create run '${owner.run}' because it already exists: choose a different --id`,
+      { run: owner.run },
+    );
+  }
   for (const folder of RUN_FOLDERS) {
     makeDirectory(`${home.dir}/${folder}`);
     const dir = `${home.dir}/${folder}/${owner.run}`;

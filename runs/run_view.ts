@@ -2,7 +2,8 @@ import {
   computedStatus,
   isReadable,
   type JournalRow,
-  type RoundRecord,
+  recordedRound,
+  recordedValue,
   type RowKind,
   type RunHead,
   type Store,
@@ -154,7 +155,7 @@ export function graphName(head: RunHead): string {
 }
 
 function value<T>(row: JournalRow): T {
-  return JSON.parse(row.value) as T;
+  return recordedValue(row) as T;
 }
 
 function lastRound(rounds: JournalRow[]): { loop: string | null; round: number } {
@@ -162,7 +163,7 @@ function lastRound(rounds: JournalRow[]): { loop: string | null; round: number }
   if (!last) return { loop: null, round: 0 };
   return {
     loop: last.key.split("/").slice(0, -1).join("/") || last.key,
-    round: value<RoundRecord>(last).round,
+    round: recordedRound(last).round,
   };
 }
 
@@ -170,7 +171,7 @@ function lastRound(rounds: JournalRow[]): { loop: string | null; round: number }
 function lastTotals(rounds: JournalRow[]): Record<string, number> {
   const newest = new Map<string, Record<string, number>>();
   for (const row of rounds) {
-    newest.set(row.key.replace(/\/\d+$/, ""), value<RoundRecord>(row).total);
+    newest.set(row.key.replace(/\/\d+$/, ""), recordedRound(row).total);
   }
   const totals: Record<string, number> = {};
   for (const total of newest.values()) {
@@ -183,7 +184,7 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
 function ownTally(rounds: JournalRow[]): Record<string, number> {
   const sum: Record<string, number> = {};
   for (const row of rounds.filter(({ epoch }) => epoch > 0)) {
-    for (const [name, n] of Object.entries(value<RoundRecord>(row).tally ?? {})) {
+    for (const [name, n] of Object.entries(recordedRound(row).tally ?? {})) {
       sum[name] = (sum[name] ?? 0) + n;
     }
   }

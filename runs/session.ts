@@ -98,7 +98,7 @@ export async function createRun<In, C, T>(
 ): Promise<RunHead> {
   const { config, ...rest } = options;
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
-  refuseUsed(home, owner);
+  await refuseUsed(home, owner);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
   const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };

@@ -7,6 +7,7 @@ import {
   type ArtifactStore,
   InvalidInputError,
   type JournalRow,
+  recordedAs,
   RemadeDifferentlyError,
   removeTree,
   type RunHead,
@@ -167,9 +168,10 @@ async function recordedVersions(
     }
   }
   const found = new Map<string, Recorded>();
-  for (const { kind, key: version, value } of await residentRows(store, head)) {
-    if (kind !== "note/version") continue;
-    const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
+  for (const row of await residentRows(store, head)) {
+    if (row.kind !== "note/version") continue;
+    const version = row.key;
+    const { group, record, model_path, number } = recordedAs(row, VersionNote.parse);
     // It was not trained, and it may have the same weights as the start and so the same name.
     if (group === "reference") continue;
     const policy = { version, record, number, model_path };

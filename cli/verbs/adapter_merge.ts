@@ -4,6 +4,7 @@ import { ARGUMENTS } from "../arguments.ts";
 import { text } from "../options.ts";
 import { errorScreen } from "../output.ts";
 import { defineVerb } from "../verb.ts";
+import { visible } from "../visible.ts";
 
 /** `adapter merge RUN [--to DIR]`: the run's final adapter and its base, as one plain model. */
 export const adapterMergeVerb = defineVerb({
@@ -16,7 +17,7 @@ export const adapterMergeVerb = defineVerb({
       const screen = errorScreen();
       return await mergeAdapter(home, await findRun(home, args.run), {
         target: to === undefined ? null : resolve(to),
-        onSetup: ({ text }) => screen.write(`${text}\n`),
+        onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
       });
     }),
 });

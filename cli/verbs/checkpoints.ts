@@ -1,3 +1,4 @@
+import { recordedValue } from "../../engine/mod.ts";
 import {
   type CheckpointFacts,
   findRun,
@@ -71,8 +72,8 @@ async function listCheckpoints(
 async function readSetAside(home: Home, id: string | undefined): Promise<string[]> {
   const head = await findRun(home, id ?? await newestRun(home));
   const rows = await home.store.read(head.id, { kinds: ["note/checkpoint_set_aside"] });
-  return rows.map(({ value }) => {
-    const aside = JSON.parse(value) as SetAside;
+  return rows.map((row) => {
+    const aside = recordedValue(row) as SetAside;
     return `set aside: ${problemText(aside)}; it is in ${aside.to}`;
   });
 }

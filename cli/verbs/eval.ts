@@ -2,7 +2,7 @@ import type { LoadedConfig } from "../../configs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { type ComparedEvaluations, compareEvaluations } from "../../runs/mod.ts";
 import { flag, json } from "../options.ts";
-import { fixed, print, printJson, table } from "../output.ts";
+import { fixed, print, printJson, signed, table } from "../output.ts";
 import { startFile, STARTS } from "../start_run.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -40,14 +40,13 @@ function checkEvaluates({ file, config: { flow } }: LoadedConfig): void {
 const HEADER = ["measure", "problems", "a", "b", "b - a", "95 %", "better", "worse", "equal"];
 
 function comparedText({ a, b, only_a, only_b, measures }: ComparedEvaluations): string {
-  const signed = (value: number) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
   const rows = measures.map((one) => [
     one.measure,
     String(one.problems),
     fixed(one.a, 3),
     fixed(one.b, 3),
-    signed(one.difference),
-    one.interval ? one.interval.map(signed).join(" to ") : "-",
+    signed(one.difference, 3),
+    one.interval ? one.interval.map((end) => signed(end, 3)).join(" to ") : "-",
     ...[one.better, one.worse, one.equal].map(String),
   ]);
   const others = only_a + only_b === 0

@@ -11,7 +11,7 @@ import {
 import { pinnedModels } from "../../runs/mod.ts";
 import { freeBytes, InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { download, presence } from "../download.ts";
-import { errorScreen, print, quoted, size } from "../output.ts";
+import { print, quoted, size, tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 
@@ -42,7 +42,7 @@ type FetchOptions = {
 export async function fetchFiles(file: string, options: FetchOptions = {}): Promise<string> {
   const { overrides = [], known = shippedFiles(), free = freeBytes } = options;
   const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
-  const say = (text: string) => void errorScreen().write(`${text}\n`);
+  const say = tell;
   const onSetup = ({ text }: { text: string }) => say(text);
   const { models } = await pinnedModels(config, { say, onSetup, download: true });
   const wanted = wantedBy(config, { file, known, may_be_none: models.length > 0 });
@@ -109,7 +109,7 @@ async function makeRoom(
 
 async function fetchAll({ name, dir }: ShippedFiles, missing: ShippedFile[]): Promise<void> {
   if (missing.length === 0) return;
-  const say = (text: string) => errorScreen().write(`${text}\n`);
+  const say = tell;
   say(`fetching ${name}, ${size(total(missing))}, from ${dirname(missing[0]!.url)} to ${dir}`);
   for (const file of missing) await download(file, say);
 }

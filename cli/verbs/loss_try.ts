@@ -7,6 +7,7 @@ import { errorScreen } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json, required, text, wholeNumber } from "../options.ts";
+import { visible } from "../visible.ts";
 
 /**
  * `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one
@@ -52,7 +53,7 @@ async function tryLoss(
     algorithm,
     json,
     model: model === undefined ? null : resolve(model),
-    onSetup: ({ text }) => screen.write(`${text}\n`),
+    onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
   });
 }
 

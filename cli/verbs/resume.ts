@@ -7,7 +7,7 @@ import { BeforeRecording } from "../before_recording.ts";
 import { EXIT } from "../exit.ts";
 import { followRun } from "../followed_run.ts";
 import { flag } from "../options.ts";
-import { errorScreen } from "../output.ts";
+import { tell } from "../output.ts";
 import { resumeOverrides } from "../resume_overrides.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -40,8 +40,8 @@ async function resume(
   if (head.status === "done") {
     // They may be missing, and nothing else writes them for a run that is done.
     await MetricsFile.remake(home, head);
-    await removeLeftovers(home, head.id, (text) => errorScreen().write(`${text}\n`));
-    errorScreen().write(`run ${head.id} is already done: nothing to resume\n`);
+    await removeLeftovers(home, head.id, tell);
+    tell(`run ${head.id} is already done: nothing to resume`);
     return EXIT.done;
   }
   if (head.status === "cancelled") {
@@ -60,7 +60,7 @@ async function resume(
         home,
         head,
       )}`;
-    errorScreen().write(`${text}\n`);
+    tell(text);
   }
   return await followRun(home, { head, ...resumed, accept: options.accept }, options.early);
 }

@@ -10,7 +10,7 @@ import {
 import { didYouMean } from "../../configs/mod.ts";
 import { graphName, type Home } from "../../runs/mod.ts";
 import { json, text } from "../options.ts";
-import { age, errorScreen, fixed, print, printJson, table } from "../output.ts";
+import { age, fixed, print, printJson, table, tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
@@ -61,7 +61,7 @@ async function listRuns(
     (!wanted || status === wanted) && (id.includes(text) || name.includes(text))
   );
   const misnamed = await home.store.misnamed();
-  if (misnamed.length > 0) errorScreen().write(`${misnamedText(misnamed)}\n`);
+  if (misnamed.length > 0) tell(misnamedText(misnamed));
   if (options.json) return printJson(runs);
   if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs matches`);
   if (runs.length === 0) {

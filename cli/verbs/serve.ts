@@ -9,6 +9,7 @@ import { errorScreen, type Screen } from "../output.ts";
 import { countsOf } from "../queued.ts";
 import { ServeTeller, withRun } from "../serve_teller.ts";
 import { preemptGraceS, RunGraces, StopRequests } from "../stop_requests.ts";
+import { visible } from "../visible.ts";
 
 /** `serve`: executes queued runs until it is stopped, or until none is left. */
 export const serveVerb = defineVerb({
@@ -40,7 +41,7 @@ type ServeFlags = {
 /** Returns the exit code. */
 async function serve(home: Home, flags: ServeFlags): Promise<number> {
   const screen = errorScreen();
-  const note = (text: string) => screen.write(`${text}\n`);
+  const note = (text: string) => screen.write(`${visible(text)}\n`);
   const queues = countsOf(flags.queue ?? [DEFAULT_QUEUE], "--queue", Infinity);
   const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots ?? [], "--slots") };
   const graces = new RunGraces();

@@ -1,7 +1,7 @@
 import { findRun, trackRun } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
-import { errorScreen } from "../output.ts";
+import { tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 
 /** `track RUN [track=...]`: sends what the trackers of a run lack. */
@@ -12,7 +12,7 @@ export const trackVerb = defineVerb({
   options: {},
   action: ({ args: { run, overrides }, globals }) =>
     globals.withHome(async (home) => {
-      const say = (text: string) => errorScreen().write(`${text}\n`);
+      const say = tell;
       const onSetup = ({ text }: { text: string }) => say(text);
       const head = await findRun(home, run);
       return await trackRun(home, head, { overrides, say, onSetup }) ? EXIT.done : EXIT.failed;

@@ -4,6 +4,7 @@ import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { json, whole } from "../options.ts";
+import { visible } from "../visible.ts";
 
 /** `verify [RUN]`: redoes the log on a separate trainer and compares. Fails unless all is equal. */
 export const verifyVerb = defineVerb({
@@ -30,8 +31,8 @@ async function verify(
   const screen = errorScreen();
   const verified = await verifyRun(home, head, {
     from: options.from,
-    onVersion: (version) => screen.write(`${sentence(version)}\n`),
-    onSetup: ({ text }) => screen.write(`${text}\n`),
+    onVersion: (version) => screen.write(`${visible(sentence(version))}\n`),
+    onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
   });
   if (options.json) printJson(verified);
   else {

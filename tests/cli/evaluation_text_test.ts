@@ -1,4 +1,4 @@
-import { strictEqual } from "node:assert/strict";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { evaluationText } from "../../cli/evaluation_text.ts";
 import type { Evaluation } from "../../flows/mod.ts";
 
@@ -36,4 +36,14 @@ Deno.test("evaluationText() shows no sign before a margin or a mean reward that 
     evaluationText({ name: "b", pairs: 8, loss: 0.7, pair_accuracy: 0.5, pair_margin: margin }),
     "0.500 right of 8 pairs, margin -0.001",
   );
+});
+
+Deno.test("evaluationText() shows pass@k of every k up to 8, and beyond of powers of two and the last", () => {
+  const shown = (n: number) => {
+    const pass_at = Array.from({ length: n }, (_, i) => i / n);
+    const text = evaluationText({ ...PROBLEMS, samples_per_problem: n, pass_at });
+    return [...text.matchAll(/pass@(\d+)/g)].map(([, k]) => Number(k));
+  };
+  deepStrictEqual([shown(1), shown(4), shown(8)], [[], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 8]]);
+  deepStrictEqual(shown(12), [1, 2, 4, 8, 12]);
 });

@@ -1,6 +1,6 @@
-import { match, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { resolve } from "node:path";
-import { command, completed, DEFAULT_HOME } from "../../cli/output.ts";
+import { command, completed, DEFAULT_HOME, fixed, signed } from "../../cli/output.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
@@ -67,4 +67,22 @@ Deno.test("next: lines of a message are completed once, and nothing else of it",
     `Cannot use deno task rl x\n  next: deno task rl fork r --round 2 --home /a/home${NAMED}\n  next: look`,
   );
   strictEqual(withStore(null, () => completed(once, homeOf("/a/home", LAB), "r")), once);
+});
+
+Deno.test("a number that rounds to zero is printed without a sign", () => {
+  const values = [-0.0004, 0.0004, -0, 0.25, -0.25];
+  deepStrictEqual(values.map((value) => fixed(value, 3)), [
+    "0.000",
+    "0.000",
+    "0.000",
+    "0.250",
+    "-0.250",
+  ]);
+  deepStrictEqual(values.map((value) => signed(value, 3)), [
+    "0.000",
+    "0.000",
+    "0.000",
+    "+0.250",
+    "-0.250",
+  ]);
 });

@@ -1,4 +1,4 @@
-import { strictEqual } from "node:assert/strict";
+import { match, strictEqual } from "node:assert/strict";
 import { type EngineError, NoProgressError, WorkerLostError } from "../../engine/mod.ts";
 import { failureError } from "../../workers/mod.ts";
 import { failureReport } from "../../testing/mod.ts";
@@ -29,6 +29,20 @@ Deno.test("workerLine() says which rank died of what, and that a new generation 
       new NoProgressError("Cannot finish 'train'\n  log: x", { ...place, limit_ms: 9000 }),
     ),
     "trainer hung in 'train': no progress for 9 s: generation 2 starts",
+  );
+});
+
+Deno.test("workerLine() says what a group without an operation's limit hung in", () => {
+  const late = failureReport({ cause: "timeout", message: "it did not start within 60 s" });
+  const start = { run: "r", group: "sampler/0", generation: 1 };
+  strictEqual(
+    replaced(failureError([late], start)),
+    "trainer rank 0 hung: Cannot start sampler/0 because rank 0 failed: it did not start within " +
+      "60 s: generation 2 starts",
+  );
+  match(
+    replaced(failureError([late], { ...start, op: "train" }))!,
+    /^trainer rank 0 hung: (?!.*(NaN|undefined)).*'train'/,
   );
 });
 

@@ -62,8 +62,6 @@ function settingsIn(hint: string): unknown[] {
 const ELSEWHERE: Record<string, RegExp> = {
   output_dir: /--home DIR/,
   ckpt_path: /--home DIR/,
-  report_to: /runs\/RUN\/metrics\.jsonl/,
-  use_wandb: /runs\/RUN\/metrics\.jsonl/,
   logging_steps: /runs\/RUN\/metrics\.jsonl/,
 };
 
@@ -117,7 +115,7 @@ Deno.test("peerHint() names what the flow at hand has", () => {
     " (here it is trainer.optimizer.lr)",
   );
   strictEqual(peerHint("num_generations", PATHS.get("supervised")!), "");
-  match(peerHint("report_to", []), /metrics\.jsonl/);
+  match(peerHint("report_to", []), /track: \[\{ name: wandb \}\]/);
 });
 
 Deno.test("a peer's name is answered with ours, at the top and in a block", async () => {
@@ -127,8 +125,7 @@ Deno.test("a peer's name is answered with ours, at the top and in a block", asyn
   await rejects(parseConfig(text, { file: "x.yaml" }), (error) => {
     const lines = String((error as Error).message).split("\n");
     deepStrictEqual(lines.map((line) => line.replace(/^\S+ /, "")), [
-      "report_to: unknown key (metrics are in runs/RUN/metrics.jsonl of the home; trackers are " +
-      "not supported yet)",
+      "report_to: unknown key (set track: [{ name: wandb }]; docs/trackers.md lists the trackers)",
       "sampler.max_new_tokens: unknown key (here it is sampler.tokens_max)",
       "trainer.learning_rate: unknown key (here it is online.optimizer.lr)",
     ]);

@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import fc from "fast-check";
-import { digitsOf, parseExactly } from "../../data/exact_json.ts";
+import { digitsOf, parseExactly, spelledAs, writeExactly } from "../../data/exact_json.ts";
 
 Deno.test("parseExactly() keeps the digits of integers that no double has, at any depth", () => {
   const text = '{"a":9007199254740993,"b":[-10000000000000000001,9007199254740991],"c":1e400}';
@@ -43,5 +43,24 @@ Deno.test("digitsOf() writes no exponent", () => {
       strictEqual(Number(text) - value, 0);
     }),
     { seed: 1 },
+  );
+});
+
+Deno.test("writeExactly() writes numbers as parseExactly() has read them", () => {
+  const text = '{"a":1.0,"b":[2,3.50,{"c":-1e3}],"d":0.1,"e":"1.0","f":-0.0}';
+  const value = parseExactly(text);
+  deepStrictEqual(value, { a: 1, b: [2, 3.5, { c: -1000 }], d: 0.1, e: "1.0", f: -0 });
+  strictEqual(writeExactly(value), text);
+  const { a, b } = value as { a: number; b: unknown[] };
+  strictEqual(writeExactly(spelledAs(value as object, { a })), '{"a":1.0}');
+  strictEqual(writeExactly(b), '[2,3.50,{"c":-1e3}]');
+  strictEqual(writeExactly({ a: 1, b: "x" }), '{"a":1,"b":"x"}');
+});
+
+Deno.test("writeExactly() of what parseExactly() has read is the same JSON", () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      deepStrictEqual(JSON.parse(writeExactly(parseExactly(text))), parseExactly(text));
+    }),
   );
 });

@@ -149,6 +149,23 @@ Deno.test("normalise() dresses a text prompt as a chat with system message and i
   ]);
 });
 
+Deno.test("normalise() leaves a row its own system message", () => {
+  const asked = { role: "user", content: "2+2?" };
+  for (const role of ["system", "developer"]) {
+    const own = [{ role, content: "Be long." }, asked];
+    deepStrictEqual(normalise({ prompt: own }, source({ system: "Be brief." })).prompt, own);
+    const { prompt } = normalise(
+      { messages: [...own, { role: "assistant", content: "4" }] },
+      source({ system: "Be brief." }),
+    );
+    deepStrictEqual(prompt, own);
+  }
+  deepStrictEqual(normalise({ prompt: [asked] }, source({ system: "Be brief." })).prompt, [
+    { role: "system", content: "Be brief." },
+    asked,
+  ]);
+});
+
 Deno.test("normalise() reads a row alike whether or not its shape was found before", () => {
   const fields = { ...source().fields, prompt: "q" };
   const rows = [

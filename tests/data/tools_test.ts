@@ -1,4 +1,8 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { parseExactly } from "../../data/exact_json.ts";
+import { type Message, SourceConfig } from "../../data/mod.ts";
+import { normalise } from "../../data/normalise.ts";
+import type { Columns } from "../../data/row_fields.ts";
 import { readTools, textOfMessage, writtenChat } from "../../data/tools.ts";
 
 const tool = (name: string) => ({ type: "function", function: { name } });
@@ -9,6 +13,31 @@ Deno.test("readTools() reads a list or its JSON text, and puts functions without
   deepStrictEqual(read(JSON.stringify([tool("f")])), [tool("f")]);
   deepStrictEqual(read([{ type: "function", name: "f" }, { name: "g" }]), [tool("f"), tool("g")]);
   for (const none of [undefined, null, "", [], "[]"]) strictEqual(readTools("t", none), undefined);
+});
+
+Deno.test("readTools() keeps every number of a JSON text as it is written", () => {
+  const limits = '{"minimum":1.0,"maximum":9007199254740993,"multipleOf":1e-7,"default":-0.50}';
+  const text = `[{"type":"function","function":{"name":"f","parameters":${limits}}}]`;
+  strictEqual(readTools("tools", text), text);
+  const bare = `[ { "name" : "f", "parameters" : ${limits}, "strict" : null } ]`;
+  strictEqual(readTools("tools", bare), text);
+  throws(() => readTools("tools", "[1.0]"), { field: "tools.0", message: /got number 1/ });
+});
+
+Deno.test("a row's messages and tools keep floats as its line has them", () => {
+  const call = '{"type":"function","function":{"name":"f","arguments":{"x":1.0,"y":[2.50,3]}}}';
+  const tool = '{"type":"function","function":{"name":"f","parameters":{"minimum":0.0}}}';
+  const line = `{"messages":[{"role":"user","content":"?"},{"role":"assistant","content":null,` +
+    `"tool_calls":[${call}],"name":null,"weight":1.0}],"tools":[${tool}]}`;
+  const row = normalise(parseExactly(line) as Columns, SourceConfig.parse({ path: "x" }));
+  const [message] = row.completion as Message[];
+  strictEqual(message!.more, `{"tool_calls":[${call}],"weight":1.0}`);
+  strictEqual(row.tools, `[${tool}]`);
+  const [written] = writtenChat([message!]) as { tool_calls: { function: object }[] }[];
+  deepStrictEqual(written!.tool_calls[0]!.function, {
+    name: "f",
+    arguments: '{"x":1.0,"y":[2.50,3]}',
+  });
 });
 
 Deno.test("readTools() refuses what is no list of functions, with the field", () => {

@@ -1,6 +1,14 @@
 import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { isReadable, LostRecordError, recordedValue, SqliteStore } from "../../engine/mod.ts";
+import { z } from "zod";
+import {
+  isReadable,
+  LostRecordError,
+  recordedAs,
+  recordedRound,
+  recordedValue,
+  SqliteStore,
+} from "../../engine/mod.ts";
 import { recordedOutput } from "../../engine/recorded_value.ts";
 
 const head = { name: "a", entry: "", graph: "{}", graph_hash: "", config: "{}", packages: "{}" };
@@ -32,4 +40,16 @@ Deno.test("a damaged value in a sound SQLite file is named by its row", async ()
     await store.close();
     await Deno.remove(dir, { recursive: true });
   }
+});
+
+Deno.test("a value of a different shape is damaged too, and named by its row", () => {
+  const row = { kind: "round" as const, key: "round/3" };
+  const named = { code: "lost_record", message: /^Cannot read the 'round' row of 'round\/3'/ };
+  for (const value of ["{", "null", "3", '{"a":1}', '{"round":1,"carried":null,"total":{}}']) {
+    throws(() => recordedRound({ ...row, value }), named);
+    throws(() => recordedAs({ ...row, value }, z.object({ dir: z.string() }).parse), named);
+  }
+  const value = { round: 1, carried: {}, total: {} };
+  deepStrictEqual(recordedRound({ ...row, value: JSON.stringify(value) }), value);
+  strictEqual(recordedAs({ ...row, value: "3" }, z.number().parse), 3);
 });

@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, doesNotMatch, match, strictEqual, throws } from "node:assert/strict";
 import { InfrastructureError, InvalidInputError } from "../../engine/errors.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
 import { newOwner, row } from "../contracts/store_rows.ts";
@@ -32,15 +32,19 @@ Deno.test("SqliteStore refuses newer schemas, altered tables and others' files",
 
     tamper(`${path}.other`, "CREATE TABLE songs (title TEXT)");
     throws(() => new SqliteStore(`${path}.other`), /it is the database of a different program/);
-    await Deno.writeTextFile(`${path}.text`, "This is a letter, not a database. ".repeat(50));
-    throws(() => new SqliteStore(`${path}.text`), (error: InfrastructureError) => {
-      deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
-      match(
-        error.message,
-        /^Cannot open the journal in .*text because the file is damaged\. Restore it/,
-      );
-      return true;
-    });
+    const damaged = ["This is a letter, not a database. ".repeat(50), "\0".repeat(8192)];
+    for (const text of damaged) {
+      await Deno.writeTextFile(`${path}.text`, text);
+      throws(() => new SqliteStore(`${path}.text`), (error: InfrastructureError) => {
+        deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
+        match(
+          error.message,
+          /^Cannot open the journal in .*text because the file is damaged\. Restore it/,
+        );
+        doesNotMatch(error.message, /recorded is lost/);
+        return true;
+      });
+    }
   }));
 
 Deno.test("SqliteStore upgrades a file of schema version 1 and keeps its rows", () =>

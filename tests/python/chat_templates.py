@@ -50,11 +50,28 @@ THINKING = """\
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}
 {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{% endif %}
 {%- endif %}"""
-# The prompt opens the thoughts, and history drops them.
-OPENED = loop(
-    "<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n",
-    ask("<|im_start|>assistant\n<think>\n"),
+# Prompts that open a thought, or an empty one, by published models: DeepSeek-R1's distillates and
+# QwQ drop thoughts from messages, Qwen3-Thinking keeps those of the last turn, Nemotron's messages
+# have no thought where its prompt has an empty one, DeepSeek-V3.1 closes in messages what it opens
+# in prompts.
+ANSWER = "{{ m.content.split('</think>')[-1] }}"
+TURNS = (
+    "{% if m.role == 'user' %}<|im_start|>user\n{{ m.content }}<|im_end|>\n"
+    "{% else %}<|im_start|>assistant\n@<|im_end|>\n{% endif %}"
 )
+OPENED = loop(TURNS.replace("@", ANSWER), ask("<|im_start|>assistant\n<think>\n"))
+OPENING = {
+    "r1": OPENED,
+    "qwq": OPENED.replace("[-1] }}", "[-1].lstrip('\\n') }}"),
+    "qwen3 thinking": THINKING.replace(
+        "{{- '<|im_start|>assistant\n' }}", "{{- '<|im_start|>assistant\n<think>\n' }}"
+    ),
+    "v3.1": loop(TURNS.replace("@", "</think>" + ANSWER), ask("<|im_start|>assistant\n<think>")),
+}
+EMPTY = {
+    "qwen3": THINKING,  # With enable_thinking: false.
+    "nemotron": loop(TURNS.replace("@", ANSWER), ask("<|im_start|>assistant\n<think></think>")),
+}
 
 # Tools, their calls and thoughts, as in Qwen's templates.
 CALLING = """\

@@ -8,7 +8,16 @@ import json
 
 import pytest
 
-from chat_templates import CALLING, OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
+from chat_templates import (
+    CALLING,
+    EMPTY,
+    OPENING,
+    SHAPES,
+    ask,
+    loop,
+    tokenizer_for,
+    tokenizer_of,
+)
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import (
     encode_prompt,
@@ -168,6 +177,27 @@ def test_what_a_template_does_not_write_is_refused_with_its_field(turn, tools, w
         refuse_ignored(tokenizer, says("hi"), turn, CHAT, tools=tools)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "completion", "says_so"),
+    [
+        ("<bos><start_of_turn>user\nhi", "yo", "message 1 content: it has '<bos>', which"),
+        ("<start_of_turn>user\nhi<end_of_turn>\n<start_of_turn>model\n", "yo", "message 1 content"),
+        ("hi", "yo<end_of_turn>\n", "message 2 content: it has '<end_of_turn>', which"),
+    ],
+)
+def test_a_message_that_is_rendered_already_is_refused(prompt, completion, says_so):
+    tokenizer = tokenizer_for("gemma")
+    with pytest.raises(BadDataError, match=f"^{says_so}"):
+        refuse_ignored(tokenizer, says(prompt), completion, CHAT)
+    refuse_ignored(tokenizer, says("what is <end_of_turn>, or <bos>?"), "yo", CHAT)
+
+
+def test_an_end_that_no_template_writes_is_not_taught_twice():
+    tokenizer = tokenizer_of(loop("{{ m.role }}:{{ m.content }}\n", ask("assistant:")), (), "<eos>")
+    tokens, mask = encode_supervised(tokenizer, says("a"), "b<eos>", CHAT)
+    assert text_of(tokenizer, tokens, mask) == "b<eos>"
+
+
 def test_a_thought_of_an_earlier_turn_may_be_left_out_of_a_prompt():
     tokenizer = tokenizer_for("chatml on a base model")
     prompt = [*says("a"), said("b", reasoning_content="hm"), *says("c")]
@@ -200,13 +230,71 @@ def test_template_arguments_reach_the_template():
 
 
 def test_a_completion_that_the_prompt_does_not_lead_to_is_refused():
-    tokenizer = tokenizer_of(OPENED, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
-    assert encode_prompt(tokenizer, says("hi"), CHAT)[0].endswith("<think>\n")
-    for completion in ("yo", "<think>\nhm\n</think>\n\nyo"):
-        with pytest.raises(
-            BadDataError, match=r"requests it with '<think>\\n', but the whole conversation has"
-        ):
-            encode_supervised(tokenizer, says("hi"), completion, CHAT)
+    template = loop("<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>", ask("<|im_start|>model"))
+    tokenizer = tokenizer_of(template, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+    with pytest.raises(
+        BadDataError, match="requests it with 'model', but the whole conversation has 'assistant"
+    ):
+        encode_supervised(tokenizer, says("hi"), "yo", CHAT)
+
+
+def opening_tokenizer(family):
+    template = {**OPENING, **EMPTY}[family]
+    return tokenizer_of(template, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+
+
+def taught(tokenizer, completion, chat=CHAT):
+    """What is taught after the text that a sampler is asked with."""
+    ((tokens, mask),) = encode_rows(tokenizer, says("hi"), completion, chat)
+    refuse_ignored(tokenizer, says("hi"), completion, chat)
+    assert text_of(tokenizer, tokens, mask, 0) == encode_prompt(tokenizer, says("hi"), chat)[0]
+    return text_of(tokenizer, tokens, mask)
+
+
+@pytest.mark.parametrize("family", list(OPENING))
+def test_a_thought_that_the_prompt_opens_is_taught_from_after_its_opening(family):
+    tokenizer = opening_tokenizer(family)
+    line = "" if family == "v3.1" else "\n"
+    assert encode_prompt(tokenizer, says("hi"), CHAT)[0].endswith("assistant\n<think>" + line)
+    written = f"hm{line}</think>{line * 2}yo"
+    for completion in (f"<think>{line}{written}", written):
+        assert taught(tokenizer, completion) == written + "<|im_end|>"
+    # A message without a thought is taught an empty one.
+    assert taught(tokenizer, "yo") == f"{line}</think>{line * 2}yo<|im_end|>"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "thinking"])
+@pytest.mark.parametrize("family", ["r1", "qwq", "v3.1"])
+def test_a_thought_in_a_field_is_taught_after_the_opening(family, field):
+    turn = [said("yo", **{field: "hm"})]
+    line = "" if family == "v3.1" else "\n"
+    expected = f"hm{line}</think>{line * 2}yo<|im_end|>"
+    assert taught(opening_tokenizer(family), turn) == expected
+
+
+def test_later_prompts_have_the_answer_alone():
+    chat = says("a", "<think>\nhm\n</think>\n\nbb", "c", "dd")
+    first, second = encode_rows(opening_tokenizer("qwq"), chat[:1], chat[1:], CHAT)
+    tokenizer = opening_tokenizer("qwq")
+    assert text_of(tokenizer, *first) == "hm\n</think>\n\nbb<|im_end|>"
+    asked = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nbb<|im_end|>\n"
+    assert text_of(tokenizer, second[0]).startswith(asked + "<|im_start|>user\nc")
+
+
+@pytest.mark.parametrize("family", list(EMPTY))
+def test_after_an_empty_thought_in_the_prompt_the_answer_alone_is_taught(family):
+    tokenizer = opening_tokenizer(family)
+    chat = {"template_arguments": {"enable_thinking": False}}
+    for completion in ("yo", "<think>\n\n</think>\n\nyo"):
+        assert taught(tokenizer, completion, chat) == "yo<|im_end|>"
+    with pytest.raises(BadDataError, match="has a thought, and the prompt already closes .* Fix:"):
+        taught(tokenizer, "<think>\nhm\n</think>\n\nyo", chat)
+
+
+@pytest.mark.parametrize("completion", ["so <think>\nhm", "<think>\nhm", "<think>hm"])
+def test_a_thought_without_an_end_is_refused(completion):
+    with pytest.raises(BadDataError, match="^Cannot train on message 2 .* has no </think>. Fix:"):
+        taught(opening_tokenizer("qwq"), completion)
 
 
 def test_a_template_that_refuses_the_messages_says_so_with_their_roles():

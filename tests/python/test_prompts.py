@@ -75,3 +75,43 @@ def test_encode_prompt_says_that_a_chat_template_is_missing():
     plain.chat_template = None
     with pytest.raises(BadDataError, match="no chat template"):
         encode_prompt(plain, [{"role": "user", "content": "a"}])
+
+
+def opening_tokenizer(name):
+    """Tokenizers that put special tokens in front of a text, of transformers' own classes."""
+    from tokenizers.processors import TemplateProcessing
+    from transformers import GemmaTokenizer, LlamaTokenizer
+
+    words = ["<unk>", "<pad>", "<s>", "</s>", "<bos>", "<eos>", "▁", *"hiyo"]
+    vocab = {word: place for place, word in enumerate(words)}
+    if name == "gemma":
+        return GemmaTokenizer(vocab=vocab, merges=[], add_bos_token=True)
+    if name == "llama":
+        return LlamaTokenizer(vocab=vocab, merges=[], add_bos_token=True)
+    made = LlamaTokenizer(vocab=vocab, merges=[])  # As ChatGLM: two tokens in front, an end behind.
+    pieces = [(word, vocab[word]) for word in ("<s>", "<bos>", "</s>")]
+    made.backend_tokenizer.add_special_tokens(["<bos>"])
+    made.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<s> <bos> $A </s>", special_tokens=pieces
+    )
+    return made
+
+
+OPENS = {"gemma": "<bos>", "llama": "<s>", "two tokens": "<s><bos>"}
+
+
+@pytest.mark.parametrize("name", list(OPENS))
+def test_a_text_that_begins_with_the_opening_tokens_does_not_get_them_again(name):
+    tokenizer, opening = opening_tokenizer(name), OPENS[name]
+    begins = tokens_of(tokenizer, opening)
+    plain, rendered = (encode_prompt(tokenizer, text)[1] for text in ("hi", f"{opening}hi"))
+    assert plain == [*begins, *tokens_of(tokenizer, "hi")]
+    assert rendered == tokens_of(tokenizer, f"{opening}hi")
+    assert rendered[: len(begins)] == begins and rendered[len(begins)] not in begins
+    ended = encode_prompt(tokenizer, f"hi{tokenizer.eos_token}")[1]
+    assert ended == [*plain, tokenizer.eos_token_id]
+    for completion in ("yo", f"yo{tokenizer.eos_token}"):
+        tokens, mask = encode_supervised(tokenizer, f"{opening}hi", completion)
+        assert [token for token, one in zip(tokens, mask) if not one] == rendered
+        taught = [token for token, one in zip(tokens, mask) if one]
+        assert taught == [*tokens_of(tokenizer, "yo"), tokenizer.eos_token_id]

@@ -1,5 +1,5 @@
-import { strictEqual } from "node:assert/strict";
-import { answerReader, RewardConfig } from "../../rewards/mod.ts";
+import { ok, strictEqual } from "node:assert/strict";
+import { answerReader, RewardConfig, REWARDS } from "../../rewards/mod.ts";
 
 const reader = (config: object) => answerReader(RewardConfig.parse(config));
 
@@ -12,6 +12,23 @@ Deno.test("answerReader() spells answers as the reward compares them", () => {
     number("####1042"),
   );
   strictEqual(reader({ name: "exact_match", ignore_case: true })!(" Ja\n"), "ja");
+});
+
+Deno.test("an empty answer is no answer, of any reward that reads answers", () => {
+  const bare = Object.keys(REWARDS).flatMap((name) => {
+    const config = RewardConfig.safeParse({ name });
+    return config.success ? [config.data] : [];
+  });
+  const readers = [...bare, RewardConfig.parse({ name: "exact_match", trim: false })]
+    .flatMap((config) => answerReader(config) ?? []);
+  ok(readers.length >= 3);
+  for (const read of readers) {
+    for (const empty of ["", " \n", "\\boxed{}", "####"]) {
+      ok(read(empty)?.trim() !== "", empty);
+    }
+    strictEqual(read(""), null);
+    strictEqual(read(" \n"), null);
+  }
 });
 
 Deno.test("answerReader() is null for rewards without answers", () => {

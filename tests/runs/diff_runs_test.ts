@@ -6,7 +6,7 @@ import {
   rejects,
   strictEqual,
 } from "node:assert/strict";
-import { processOwner } from "../../engine/mod.ts";
+import { type ArtifactRef, ArtifactStore, processOwner, type Store } from "../../engine/mod.ts";
 import { diffRuns, forkRun, type Home, type RunDiff, whyEntry } from "../../runs/mod.ts";
 import { settingsRows } from "../../runs/settings.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
@@ -136,4 +136,39 @@ Deno.test("diff lists settings that a resume changed, not as differences", async
   deepStrictEqual([equal, config, settings], [true, [], { a: [], b: [changed] }]);
   await forkRun(home, (await home.store.head("b"))!, { round: 3, id: "c" });
   deepStrictEqual((await diff(home, "b", "c")).settings, { a: [], b: [] });
+});
+
+Deno.test("diff names a damaged row, and an artifact that is a directory", async () => {
+  const home = await freshFakeHome();
+  await executed(home, "a");
+  await executed(home, "b", { seed: 4 });
+  const heads = { a: (await home.store.head("a"))!, b: (await home.store.head("b"))! };
+  for (const kind of ["note/version", "round"]) {
+    for (const value of ["{", '{"a":1}']) {
+      const read: Store["read"] = async (run, query) =>
+        (await home.store.read(run, query)).map((row) =>
+          row.kind === kind && run === "b" ? { ...row, value } : row
+        );
+      const store = new Proxy(home.store, {
+        get: (target, name) => {
+          if (name === "read") return read;
+          const own = Reflect.get(target, name) as unknown;
+          return typeof own === "function" ? own.bind(target) : own;
+        },
+      });
+      await rejects(diffRuns({ store, artifacts: home.artifacts }, heads), {
+        code: "lost_record",
+        message: new RegExp(`^Cannot read the '${kind}' row of .*Fix: put the journal back`),
+      });
+    }
+  }
+  const row = (await home.store.read("b", { kinds: ["note/version"] }))[1];
+  const path = home.artifacts.path((JSON.parse(row!.value) as { record: ArtifactRef }).record);
+  await Deno.remove(path);
+  await Deno.mkdir(path);
+  const artifacts = new ArtifactStore(home.artifacts.dir); // It has read nothing yet.
+  await rejects(diffRuns({ store: home.store, artifacts }, heads), {
+    code: "lost_record",
+    message: /^Cannot read artifact .* because it is a directory: /,
+  });
 });

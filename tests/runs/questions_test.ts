@@ -34,6 +34,29 @@ Deno.test("questionsOf() asks about tokens_max beyond the context", async () => 
   }
 });
 
+Deno.test("questionsOf() asks about the sampler only if the run samples", async () => {
+  const path = await modelOf({ max_position_embeddings: 512 });
+  const config = (rest: object) => ({
+    flow: "supervised",
+    model: { path },
+    sampler: { tokens_max: 600, max_model_len: null },
+    reward: [],
+    evaluate: null,
+    ...rest,
+  });
+  const asked = (rest: object) => questionsOf(config(rest) as never, {}).length;
+  const [name, sets] = ["exact_match", [{ reward: null }]];
+  deepStrictEqual([asked({}), asked({ evaluate: { sets } }), asked({ reward: [{ name }] })], [
+    0,
+    0,
+    0,
+  ]);
+  deepStrictEqual([
+    asked({ reward: [{ name }], evaluate: { sets } }),
+    asked({ evaluate: { sets: [{ reward: [{ name }] }] } }),
+  ], [1, 1]);
+});
+
 Deno.test("questionsOf() asks about a round of more rows than there are", () => {
   const asked = (size: number) =>
     questionsOf(onlineConfig("/none", { prompts_per_round: 8 }), { train: rowsOf(size) });

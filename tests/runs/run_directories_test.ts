@@ -136,6 +136,15 @@ Deno.test("gc of a home with a new journal goes through where nothing is at stak
   await home.close();
 });
 
+Deno.test("the id of a run that has files here is refused as one that exists", async () => {
+  const home = await open();
+  await done(home, "a");
+  await Deno.writeTextFile(`${home.runDir("a")}/metrics.jsonl`, "");
+  const exists = /^Cannot create run 'a' because it already exists: choose a different --id$/;
+  await rejects(create(home, "a"), { code: "invalid_input", message: exists });
+  await home.close();
+});
+
 Deno.test("a run id is refused while its directories hold other files", async () => {
   let home = await open();
   await done(home, "a");

@@ -18,10 +18,9 @@ from functools import cached_property
 from typing import Any
 
 from holdfast_worker.message import Message, whole_message
+from holdfast_worker.opened_thought import CLOSE, THOUGHTS, UNENDED, opening_of, split_thought
 from holdfast_worker.operation import BadDataError
 
-# What an assistant says beside its content. A template that writes none of it would teach nothing.
-THOUGHTS = ("reasoning_content", "thinking")
 PROBE = "holdfastprobe"  # Letters alone, which no template changes.
 SHOWN = 60
 
@@ -111,10 +110,35 @@ class ChatFormat:
             taught = place >= first and message["role"] == "assistant"
             for field in ("tool_calls", *(THOUGHTS if taught else ())):
                 rest = {name: value for name, value in message.items() if name != field}
-                if message.get(field) and self._same(wholes[:place], message, rest):
+                both = [[*wholes[:place], one] for one in (message, rest)]
+                if message.get(field) and self._same(*both, taught=taught):
                     raise _ignored(f"message {place + 1} {field}")
             if message["content"] is None:
                 self._refuse_none(wholes[: place + 1])
+
+    def refuse_rendered(self, messages: Sequence[Message]) -> None:
+        """
+        Refuses contents that a template has written already: they begin with its special tokens,
+        or end with the one that ends a turn. The template would write them a second time.
+        """
+        for place, message in enumerate(messages):
+            content = (message["content"] or "").strip()
+            found = next((mark for mark in self._begins if content.startswith(mark)), None)
+            if found is None and self.end is not None and content.endswith(self.end[0]):
+                found = self.end[0]
+            if found is not None:
+                raise BadDataError(
+                    f"message {place + 1} content: it has {found!r}, which the model's chat template writes "
+                    "itself. Fix: give the text without special tokens; a whole chat that is "
+                    "rendered already is a text prompt (prompt_as: as_is)"
+                )
+
+    @cached_property
+    def _begins(self) -> list[str]:
+        """The special tokens that the template writes before what a user says."""
+        question = self._render([{"role": "user", "content": PROBE}], add_generation_prompt=False)
+        before = question.partition(PROBE)[0]
+        return sorted(text for text in self._special_tokens() if text in before)
 
     def _refuse_none(self, messages: Sequence[Message]) -> None:
         """Templates that do not expect a missing content write Python's word for it."""
@@ -125,8 +149,17 @@ class ChatFormat:
                 "Fix: give an empty text"
             )
 
-    def _same(self, before: Sequence[Message], one: Message, other: Message) -> bool:
-        return self._text([*before, one]) == self._text([*before, other])
+    def _same(self, one: Sequence[Message], other: Sequence[Message], *, taught: bool) -> bool:
+        if self._text(one) != self._text(other):
+            return False
+        return not taught or self._written(one) == self._written(other)
+
+    def _written(self, messages: Sequence[Message]) -> str | None:
+        """None: the last message cannot be taught."""
+        try:
+            return self._turn(messages).written
+        except BadDataError:
+            return None
 
     def _text(self, messages: Sequence[Message]) -> str | None:
         """None: the template refuses them."""
@@ -140,22 +173,40 @@ class ChatFormat:
             self.asked(messages[:-1]),
             self._render(messages, add_generation_prompt=False),
         )
-        if not whole.startswith(asked):
-            same = next(
-                place
-                for place, both in enumerate(zip(asked + "\0", whole + "\1"))
-                if both[0] != both[1]
-            )
-            raise BadDataError(
-                f"Cannot train on message {len(messages)} of a chat because the chat template requests it with "
-                f"{asked[same:][:SHOWN]!r}, but the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
-                "the requested form, including a reasoning model's thoughts, or change "
-                "model.template_arguments"
-            )
-        rest = whole[len(asked) :]
+        if whole.startswith(asked):
+            rest = whole[len(asked) :]
+            opening = opening_of(asked)
+            if opening is not None and not opening.closed and CLOSE not in rest:
+                raise _untaught(len(messages), UNENDED)
+        else:
+            rest = self._after_opening(messages, asked)
+            if rest is None:
+                raise _not_led_to(len(messages), asked, whole)
         if self.end is None:
             return Turn(asked, rest.rstrip())
         return Turn(asked, rest[: rest.rfind(self.end[0]) + len(self.end[0])])
+
+    def _after_opening(self, messages: Sequence[Message], asked: str) -> str | None:
+        """
+        What the model writes after a prompt that opens a thought which the conversation does not
+        have; None: it differs in something else.
+        """
+        opening = opening_of(asked)
+        if opening is None:
+            return None
+        *before, last = map(whole_message, messages)
+        try:
+            thought, answer = split_thought(last, opening)
+        except BadDataError as error:
+            raise _untaught(len(messages), error) from error
+        start = asked.removesuffix(opening.text)
+        whole = self._render([*before, answer], add_generation_prompt=False)
+        probe = self._render([*before, {**answer, "content": PROBE}], add_generation_prompt=False)
+        if not (whole.startswith(start) and probe.startswith(start)):
+            return None
+        # DeepSeek-V3.1 closes thoughts that it has not opened: the part before the answer is ours.
+        own = probe[len(start) :].partition(PROBE)[0]
+        return thought + whole[len(start) :].removeprefix(own)
 
     def _special_tokens(self) -> set[str]:
         added = getattr(self.tokenizer, "added_tokens_decoder", {}).values()
@@ -185,6 +236,22 @@ class ChatFormat:
 def _clock_of(date: str) -> dict[str, Callable[[str], str]]:
     """`strftime_now` of transformers, which templates ask for today, at the beginning of a day."""
     return {"strftime_now": dt.datetime.fromisoformat(date).strftime}
+
+
+def _untaught(number: int, why: object) -> BadDataError:
+    return BadDataError(f"Cannot train on message {number} of a chat because {why}")
+
+
+def _not_led_to(number: int, asked: str, whole: str) -> BadDataError:
+    same = next(
+        place for place, both in enumerate(zip(asked + "\0", whole + "\1")) if both[0] != both[1]
+    )
+    return BadDataError(
+        f"Cannot train on message {number} of a chat because the chat template requests it with "
+        f"{asked[same:][:SHOWN]!r}, but the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
+        "the requested form, including a reasoning model's thoughts, or change "
+        "model.template_arguments"
+    )
 
 
 def _ignored(field: str) -> BadDataError:

@@ -3,7 +3,8 @@ From prompts and completions to token ids. The only place where training tokens 
 
 A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is
 encoded as it is, with the special tokens that the tokenizer itself puts in front (Llama's
-begin-of-sequence). Messages are rendered by the model's chat template, which writes its own special
+begin-of-sequence); if the text begins with them, or a completion ends with the end-of-sequence
+token, they are not added again. Messages are rendered by the model's chat template, which writes its own special
 tokens.
 
 `chat` is the record of how messages are rendered (`data/chat.ts`). Runs that were recorded before
@@ -16,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast_worker.chat import THOUGHTS, ChatFormat, Turn
+from holdfast_worker.chat import ChatFormat, Turn
 from holdfast_worker.message import whole_message
+from holdfast_worker.opened_thought import THOUGHTS
 from holdfast_worker.operation import BadDataError
 
 Turns = Sequence[Mapping[str, Any]]
@@ -83,7 +85,7 @@ def encode_rows(
         return _encode_chat(form, messages, first=len(prompt))
     if isinstance(completion, str):
         tokens = encode_prompt(tokenizer, prompt, chat, tools=tools)[1]
-        taught = [*_encode(tokenizer, completion), end_token(tokenizer)]
+        taught = _ended(tokenizer, _encode(tokenizer, completion))
         return [(tokens + taught, [0] * len(tokens) + [1] * len(taught))]
     if isinstance(prompt, str):
         return encode_rows(tokenizer, prompt, _joined(completion), chat)
@@ -123,11 +125,13 @@ def refuse_ignored(
     *,
     tools: str | None = None,
 ) -> None:
-    """Refuses what a row has and the chat template does not write."""
+    """Refuses what a row has and the chat template does not write, or would write again."""
     if isinstance(prompt, str):
         return
     messages = [*prompt, *_messages(completion)]
-    chat_format(tokenizer, chat, tools).refuse_ignored(messages, len(prompt))
+    form = chat_format(tokenizer, chat, tools)
+    form.refuse_rendered(messages)
+    form.refuse_ignored(messages, len(prompt))
 
 
 def _encode_chat(
@@ -162,7 +166,7 @@ def _append(
     asked = _following(tokenizer, before, context)
     written = _following(tokenizer, context, turn.written)
     if end is None:
-        written.append(end_token(tokenizer))
+        written = _ended(tokenizer, written)
     tokens, mask = sequence
     tokens += asked + written
     mask += [0] * len(asked) + [1] * len(written)
@@ -249,12 +253,22 @@ def _encode(tokenizer: Any, text: str) -> list[int]:
 
 def _encode_opening(tokenizer: Any, text: str) -> list[int]:
     """
-    With the tokenizer's own opening token, without an end-of-sequence token that some tokenizers
-    append.
+    With the special tokens that the tokenizer itself puts in front, unless the text begins with
+    them already; without an end-of-sequence token that some tokenizers append.
     """
     tokens = list(tokenizer.encode(text))
     plain = _encode(tokenizer, text)
-    ends_by_itself = plain and plain[-1] == tokenizer.eos_token_id
-    if tokens and tokens[-1] == tokenizer.eos_token_id and not ends_by_itself:
-        tokens.pop()
-    return tokens
+    places = range(len(tokens) - len(plain) + 1) if plain else ()
+    start = next((at for at in places if tokens[at : at + len(plain)] == plain), None)
+    if start is None:  # Added tokens changed the text's own, as a space at its beginning.
+        ends_by_itself = plain and plain[-1] == tokenizer.eos_token_id
+        appended = tokens and tokens[-1] == tokenizer.eos_token_id and not ends_by_itself
+        return tokens[:-1] if appended else tokens
+    added = tokens[:start]
+    return plain if plain[:start] == added else [*added, *plain]
+
+
+def _ended(tokenizer: Any, tokens: list[int]) -> list[int]:
+    """With an end-of-sequence token, unless the text has one at its end already."""
+    end = end_token(tokenizer)
+    return tokens if tokens and tokens[-1] == end else [*tokens, end]
