@@ -56,7 +56,8 @@ export type GcReport = {
   rows: Amount;
   /** Bytes of all files and of the rows' text. */
   bytes: number;
-  kept: { run: string; what: string; why: string }[];
+  /** `run`: null for artifacts, which belong to no single run. */
+  kept: { run: string | null; what: string; why: string }[];
 };
 
 /** A put, a checkpoint or a publication takes less time from its first byte to its row. */
@@ -281,11 +282,17 @@ class Collection {
     // Running bodies may hold artifacts that they have put but not yet returned.
     const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
     const before_ms = Math.min(this.#before_ms, ...begun);
-    this.#count("artifacts", await sweepArtifacts(artifacts, { reachable, before_ms, dry_run }));
+    const { refused, ...swept } = await sweepArtifacts(artifacts, {
+      reachable,
+      before_ms,
+      dry_run,
+    });
+    this.#count("artifacts", swept);
+    for (const { dir, why } of refused) this.#keep(null, dir, why);
     return this.#report;
   }
 
-  #keep(run: string, what: string, why: string): void {
+  #keep(run: string | null, what: string, why: string): void {
     this.#report.kept.push({ run, what, why });
   }
 

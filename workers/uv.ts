@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isNamed, removeTree } from "../engine/mod.ts";
 import { InstallProgress } from "./install_progress.ts";
 import { madeOnce, type Place, placeOf } from "./made_once.ts";
 import type { Making } from "./making.ts";
@@ -144,6 +145,8 @@ function together(requirements: Locked[]): Together[] {
   return groups;
 }
 
+const PIP_SCRIPTS = /(?:pip|[Aa]ctivate).*/;
+
 /** Installs locked requirements into a new environment by pip, for what needs no uv. */
 export async function installByPip(
   path: string,
@@ -160,6 +163,7 @@ export async function installByPip(
   });
   // These name the directory that they were made in, which is renamed. `python -m pip` works.
   for await (const { name } of Deno.readDir(bin)) {
-    if (/^(pip|activate)/i.test(name)) await Deno.remove(join(bin, name));
+    if (!isNamed(name, PIP_SCRIPTS)) continue;
+    await removeTree(join(bin, name), { home: path, named: PIP_SCRIPTS, owner: null });
   }
 }

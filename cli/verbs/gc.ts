@@ -83,7 +83,9 @@ async function removeGarbage(home: Home, runs: string[], flags: GcFlags): Promis
 
 function describe(report: GcReport, dry_run: boolean): string {
   const { bytes, kept, ...collected } = report;
-  const stays = kept.map(({ run, what, why }) => `kept ${what} of ${run}: ${why}`);
+  const stays = kept.map(({ run, what, why }) =>
+    `kept ${what}${run === null ? "" : ` of ${run}`}: ${why}`
+  );
   return amounts(collected, { bytes, stays, dry_run });
 }
 
