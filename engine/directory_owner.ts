@@ -52,7 +52,11 @@ export function writeOwner(dir: string, owner: DirectoryOwner): void {
   makeDirectory(dir);
   const path = join(dir, OWNER_FILE);
   const fresh = `${path}.${crypto.randomUUID()}`;
-  Deno.writeTextFileSync(fresh, `${JSON.stringify(owner)}\n`, { mode: PRIVATE_FILE });
+  {
+    using file = Deno.openSync(fresh, { write: true, createNew: true, mode: PRIVATE_FILE });
+    file.writeSync(new TextEncoder().encode(`${JSON.stringify(owner)}\n`));
+    file.syncSync(); // A power cut must not leave a directory that says nothing.
+  }
   Deno.renameSync(fresh, path);
 }
 
