@@ -24,6 +24,9 @@ export const RUN_FOLDERS = ["runs", "checkpoints", "logs"] as const;
 /** Its name in the directory. */
 export const OWNER_FILE = "owner.json";
 
+/** Beside the owner: how far the journal of the run had got. */
+export const JOURNAL_FILE = "journal.json";
+
 /** Null if it has no readable owner. */
 export function ownerOf(dir: string): DirectoryOwner | null {
   return DirectoryOwner.safeParse(readDerivedJson(join(dir, OWNER_FILE))).data ?? null;
@@ -60,10 +63,11 @@ export function writeOwner(dir: string, owner: DirectoryOwner): void {
   Deno.renameSync(fresh, path);
 }
 
-/** Whether the directory is missing or contains nothing but an owner. */
+/** Whether the directory is missing or contains nothing but an owner and a mark of its journal. */
 export function isUnused(dir: string): boolean {
   try {
-    return readdirSync(dir).every((name) => name.startsWith(OWNER_FILE));
+    const isAbout = (name: string) => name.startsWith(OWNER_FILE) || name.startsWith(JOURNAL_FILE);
+    return readdirSync(dir).every(isAbout);
   } catch (error) {
     if ((error as { code?: string }).code === "ENOENT") return true;
     throw error;

@@ -10,7 +10,7 @@ import type { Store } from "./store.ts";
 /** Their number, and their size in bytes. */
 export type Amount = { count: number; bytes: number };
 /** What a sweep removed, and the directories of files that it must not remove, with the reason. */
-export type Swept = Amount & { refused: { dir: string; why: string }[] };
+type Swept = Amount & { refused: { dir: string; why: string }[] };
 
 /** Rows that are read at once. */
 const PAGE_ROWS = 5000;
@@ -82,6 +82,8 @@ type SweepOptions = {
   /** Younger artifacts stay: something may be about to refer to them. */
   before_ms: number;
   dry_run?: boolean;
+  /** Called with the path of each file that was removed, or would be. */
+  onRemoved?: (path: string) => void;
 };
 
 /**
@@ -91,7 +93,7 @@ type SweepOptions = {
  */
 export async function sweepArtifacts(
   artifacts: ArtifactStore,
-  { reachable, before_ms, dry_run = false }: SweepOptions,
+  { reachable, before_ms, dry_run = false, onRemoved }: SweepOptions,
 ): Promise<Swept> {
   const removed = { count: 0, bytes: 0 };
   const refused = new Map<string, string>();
@@ -102,6 +104,7 @@ export async function sweepArtifacts(
       if (!await removeTree(path, how)) return;
       removed.count++;
       removed.bytes += bytes;
+      onRemoved?.(path);
     } catch (error) {
       if (!(error instanceof RemovalRefusedError)) throw error;
       refused.set(dirname(path), error.message);

@@ -44,8 +44,10 @@ import {
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
 import { checkModelCode, presentModels } from "./hub_models.ts";
+import { JournalMarking, markJournal, markUnknownArtifacts } from "./journal_marks.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
+import { refuseOlderJournal } from "./lost_journal.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { orderlyEnd, PREEMPTED, saveBeforeEnd } from "./orderly_end.ts";
 import { isRecorded } from "./recorded.ts";
@@ -99,12 +101,14 @@ export async function createRun<In, C, T>(
   const { config, ...rest } = options;
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   refuseUsed(home, owner);
+  await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
   const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };
   const head = await engine.create(definition, config, { ...rest, ...told });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
+  await markJournal(home, head.id);
   return head;
 }
 
@@ -136,6 +140,7 @@ export async function executeRun<T>(
   const groups = blocks && makeGroups(home, { ...making, blocks });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
+  const marking = new JournalMarking(home, { run, say });
   const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
@@ -153,8 +158,7 @@ export async function executeRun<T>(
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
-      metrics.on(event);
-      trackers.on(event);
+      for (const listener of [metrics, marking, trackers]) listener.on(event);
       options.onEvent?.(event);
     },
   });
@@ -177,6 +181,7 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    await marking.mark();
     await trackers.close(() => trackedEnd(home, head), preempted?.() ? 0 : undefined);
     await removeLeftovers(home, run, say);
   }
@@ -213,6 +218,7 @@ async function takeDirectories(
 ): Promise<void> {
   const damaged = home.damagedFacts(head.id);
   await refuseOtherHome(home, head);
+  await refuseOlderJournal(home, head.id);
   for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
