@@ -71,6 +71,10 @@ export class Making {
     this.#options = options;
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
+  }
+
   /** The steps of another environment, which this one needs. */
   of(place: Place): Making {
     return new Making(place, this.#options);

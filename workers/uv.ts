@@ -55,6 +55,11 @@ export class Uv {
         steps.say("installing uv, which makes the others");
         return installByPip(path, { python, steps, lock: LOCK });
       },
+      check: async (path) => ({
+        packages: {},
+        missing: await Deno.stat(join(path, "bin", "uv")).then(() => [], () => ["uv"]),
+      }),
+      signal: making.signal,
     });
     // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
@@ -95,10 +100,12 @@ export class Uv {
    */
   async install(
     python: string,
-    { requirements, making, env = {} }: {
+    { requirements, making, env = {}, again = false }: {
       requirements: Locked[];
       making: Making;
       env?: Record<string, string>;
+      /** Everything once more, and nothing from the cache. */
+      again?: boolean;
     },
   ): Promise<void> {
     for (const { files, args } of together(requirements)) {
@@ -106,7 +113,12 @@ export class Uv {
       const constraints = files.flatMap((file) => ["--build-constraints", fileURLToPath(file)]);
       await making.must(
         "the installation",
-        [...this.#install(python, { files, args }), ...HASHED_BUILDS, ...constraints],
+        [
+          ...this.#install(python, { files, args }),
+          ...HASHED_BUILDS,
+          ...constraints,
+          ...(again ? ["--reinstall", "--no-cache"] : []),
+        ],
         {
           env: { ...this.#settings.env, ...env },
           onLine: (line) => progress.take(line),
