@@ -2,6 +2,7 @@ import { type Config, type SettingChange, withSettings } from "../configs/mod.ts
 import {
   type CreateOptions,
   type DirectoryOwner,
+  DrainedError,
   Engine,
   type EngineEvent,
   type EventListener,
@@ -119,10 +120,25 @@ export async function createRun<In, C, T>(
  */
 export async function executeRun<T>(
   home: Home,
-  { head, graph }: { head: RunHead; graph: Graph<T> },
+  run: { head: RunHead; graph: Graph<T> },
   options: SessionOptions = {},
 ): Promise<Outcome<T>> {
+  try {
+    return await execute(home, run, options);
+  } catch (error) {
+    // Nothing had started: an environment was being created.
+    if (error instanceof DrainedError && options.drain?.aborted) return { status: "interrupted" };
+    throw error;
+  }
+}
+
+async function execute<T>(
+  home: Home,
+  { head, graph }: { head: RunHead; graph: Graph<T> },
+  options: SessionOptions,
+): Promise<Outcome<T>> {
   const run = head.id;
+  const { drain, accept, claimed, preempted, onSetup } = options;
   const logAs = (key: string) => (text: string) =>
     options.onEvent?.({ type: "log", run, key, text, at_ms: Date.now() });
   const say = logAs("");
@@ -141,7 +157,7 @@ export async function executeRun<T>(
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
   const marking = new JournalMarking(home, { run, say });
-  const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
+  const trackers = new Trackers(home, { head, config, owns, say, onSetup, signal: drain });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
@@ -162,7 +178,6 @@ export async function executeRun<T>(
       options.onEvent?.(event);
     },
   });
-  const { drain, accept, claimed, preempted } = options;
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
   const ends = {
@@ -228,9 +243,11 @@ async function takeDirectories(
 async function foundModels(
   home: Home,
   run: { head: RunHead; config: Partial<Config> },
-  { onSetup, say }: Pick<SessionOptions, "onSetup"> & { say: (text: string) => void },
+  { onSetup, drain, say }: Pick<SessionOptions, "onSetup" | "drain"> & {
+    say: (text: string) => void;
+  },
 ): Promise<NewRow[]> {
-  const looking = { onSetup, say };
+  const looking = { onSetup, say, signal: drain };
   const { models, rows } = await presentModels(home.store, run, looking);
   if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
   return rows;
@@ -255,7 +272,7 @@ async function recordAs(
 async function checkedRows(
   home: Home,
   { head, config }: { head: RunHead; config: Partial<Config> },
-  { onSetup, onEvent }: SessionOptions,
+  { onSetup, onEvent, drain }: SessionOptions,
 ): Promise<RowTables> {
   const say = (text: string) =>
     onEvent?.({ type: "log", run: head.id, key: "", text, at_ms: Date.now() });
@@ -263,7 +280,7 @@ async function checkedRows(
   if (head.epoch > 0) return rows;
   // A fork keeps its parent's rows, even if they lack something.
   const scored = head.parent === null ? rows : {};
-  await checkRewards(config, { rows: scored, onSetup });
+  await checkRewards(config, { rows: scored, onSetup, signal: drain });
   return rows;
 }
 
@@ -295,7 +312,8 @@ function makeGroups(
     kept: home.kept,
     recorded,
     restart,
-    python: (kind, own) => ensureEnvironment(kind, { own, onProgress: options.onSetup }),
+    python: (kind, own) =>
+      ensureEnvironment(kind, { own, onProgress: options.onSetup, signal: options.drain }),
     onEvent: options.onWorkers,
     hosts: options.hosts,
     onFrame: (phase) => void faults.at("frame", phase),

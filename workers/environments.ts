@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freeBytes, InfrastructureError } from "../engine/mod.ts";
+import { DrainedError, freeBytes, InfrastructureError } from "../engine/mod.ts";
 import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "./gpus.ts";
 import { type InstalledPackages, installedPackages } from "./installed_packages.ts";
@@ -118,7 +118,7 @@ export function environmentKind(
  * The interpreter of an environment: the user's own after a check, else a managed one, created on
  * first use.
  * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to
- * fix it.
+ * fix it. {DrainedError} If the signal ended it.
  */
 export async function ensureEnvironment(
   kind: EnvironmentKind,
@@ -181,12 +181,21 @@ async function ensureMade(
   const python = await basePython(wanted.base);
   const place = await placeFor(kind, wanted, python.build);
   const making = new Making(place, wanted);
-  return await madeOnce(place, {
-    onWait: () => making.say("waiting for another process that is creating it"),
-    make: (path) => make(path, { ...wanted, making, python }),
-    check: (path) => checkOf(path, wanted),
-    signal: wanted.signal,
-  });
+  try {
+    return await madeOnce(place, {
+      onWait: () => making.say("waiting for another process that is creating it"),
+      make: (path) => make(path, { ...wanted, making, python }),
+      check: (path) => checkOf(path, wanted),
+      signal: wanted.signal,
+    });
+  } catch (cause) {
+    if (!wanted.signal?.aborted) throw cause;
+    throw new DrainedError(
+      `Cannot finish the Python environment '${kind}' because the run stops. Fix: resume the run`,
+      { environment: kind },
+      { cause, retryable: true, counted: false },
+    );
+  }
 }
 
 /** What is missing of an environment, with whichever build of PyTorch was available. */

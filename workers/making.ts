@@ -94,6 +94,7 @@ export class Making {
         env,
         clear_env: env !== undefined,
         signal: this.#options.signal,
+        own_group: true,
         onLine: (line) => {
           this.#write(line);
           onLine?.(line);

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { InfrastructureError } from "../../engine/mod.ts";
+import { DrainedError, InfrastructureError } from "../../engine/mod.ts";
 import { ensureEnvironment, ensureRequirements, environmentsDir } from "../../workers/mod.ts";
 import { basePython } from "../../workers/python_interpreter.ts";
 import { Making } from "../../workers/making.ts";
@@ -220,6 +220,39 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
     const again = calls.map((call) => call.endsWith(" --reinstall --no-cache"));
     deepStrictEqual(again, [false, false, false, false, true, true]);
     ok(calls.every((call) => call.includes("--require-hashes")));
+  }));
+
+Deno.test("a stop ends the creation of an environment at once, and the next use creates it", () =>
+  withHome(async (home) => {
+    const python = await basePython();
+    const { path } = await Uv.place(home, python);
+    await Deno.mkdir(join(path, "bin"), { recursive: true });
+    await Deno.symlink(python.path, join(path, "bin", "python"));
+    const stubborn = "#!/bin/sh\ntrap '' INT TERM\necho waits >&2\nsleep 600\n";
+    await Deno.writeTextFile(join(path, "bin", "uv"), stubborn, { mode: 0o755 });
+    const stop = new AbortController();
+    const watcher = Deno.watchFs(home);
+    const making = ensureEnvironment("torch_cpu", {
+      dir: home,
+      requirements_dir: await requirements(home),
+      signal: stop.signal,
+    });
+    const ended = rejects(making, (error: Error) => {
+      ok(error instanceof DrainedError && error.retryable && !error.counted, String(error));
+      match(
+        error.message,
+        /^Cannot finish the Python environment 'torch_cpu' because the run stops/,
+      );
+      return true;
+    });
+    const isWaiting = () =>
+      [...Deno.readDirSync(home)].some(({ name }) =>
+        name.startsWith("torch_cpu") && name.endsWith(".log") &&
+        Deno.readTextFileSync(join(home, name)).includes("waits")
+      );
+    for await (const _ of watcher) if (isWaiting()) break;
+    stop.abort();
+    await ended;
   }));
 
 Deno.test("a disk without room is found before anything is fetched", () =>
