@@ -1,5 +1,5 @@
 import { EngineError } from "../engine/mod.ts";
-import { Home } from "../runs/mod.ts";
+import { Home, homeDirectory } from "../runs/mod.ts";
 import type { Command } from "./command.ts";
 import { completed, DEFAULT_HOME } from "./output.ts";
 
@@ -19,6 +19,7 @@ export class GlobalOptions {
 
   constructor(given: Given) {
     this.home = given.home ?? DEFAULT_HOME;
+    homeDirectory(this.home); // Also for verbs that open no home.
     this.store = given.store ?? storeOfEnvironment();
     this.id = given.id;
   }

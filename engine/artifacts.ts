@@ -4,6 +4,7 @@ import { canonicalJson, sha256Hex } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { BadDataError, EngineError, InfrastructureError, LostRecordError } from "./errors.ts";
 import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
+import { isNamed, removeTree, REMOVING } from "./removal.ts";
 
 /** The name of an immutable file: the sha256 of its bytes (hex) and its length. */
 export type ArtifactRef = { sha256: string; bytes: number };
@@ -21,6 +22,10 @@ type ArtifactOptions = {
  * process.
  */
 const STALE_MS = 3_600_000;
+/** Names in `tmp`: of an artifact that is being written, or that a collector removes. */
+export const TEMPORARY = new RegExp(
+  `\\d+\\.[0-9a-f-]{36}|gc\\.[0-9a-f]{64}|${REMOVING.source}`,
+);
 const DURABLE_NAMES_MAX = 4096;
 const CACHE_BYTES = 64 * 1024 * 1024;
 /**
@@ -201,11 +206,13 @@ export class ArtifactStore {
     await syncDirectory(this.dir);
     for await (const entry of Deno.readDir(folder)) {
       // Belongs to a collector, which finishes its own work after a kill.
-      if (entry.name.startsWith("gc.")) continue;
+      if (entry.name.startsWith("gc.") || !isNamed(entry.name, TEMPORARY)) continue;
       const path = `${folder}/${entry.name}`;
       const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime();
       const stale = changed !== undefined && this.#clock.now() - changed > STALE_MS;
-      if (stale) await Deno.remove(path).catch(() => {}); // Another process may sweep too.
+      if (!stale) continue;
+      const how = { home: dirname(this.dir), named: TEMPORARY, owner: null };
+      await removeTree(path, how).catch(() => {}); // It is not ours, or another process sweeps too.
     }
   }
 }

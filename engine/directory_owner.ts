@@ -24,6 +24,9 @@ export const RUN_FOLDERS = ["runs", "checkpoints", "logs"] as const;
 /** Its name in the directory. */
 export const OWNER_FILE = "owner.json";
 
+/** Beside the owner: how far the journal of the run had got. */
+export const JOURNAL_FILE = "journal.json";
+
 /** Null if it has no readable owner. */
 export function ownerOf(dir: string): DirectoryOwner | null {
   return DirectoryOwner.safeParse(readDerivedJson(join(dir, OWNER_FILE))).data ?? null;
@@ -52,14 +55,19 @@ export function writeOwner(dir: string, owner: DirectoryOwner): void {
   makeDirectory(dir);
   const path = join(dir, OWNER_FILE);
   const fresh = `${path}.${crypto.randomUUID()}`;
-  Deno.writeTextFileSync(fresh, `${JSON.stringify(owner)}\n`, { mode: PRIVATE_FILE });
+  {
+    using file = Deno.openSync(fresh, { write: true, createNew: true, mode: PRIVATE_FILE });
+    file.writeSync(new TextEncoder().encode(`${JSON.stringify(owner)}\n`));
+    file.syncSync(); // A power cut must not leave a directory that says nothing.
+  }
   Deno.renameSync(fresh, path);
 }
 
-/** Whether the directory is missing or contains nothing but an owner. */
+/** Whether the directory is missing or contains nothing but an owner and a mark of its journal. */
 export function isUnused(dir: string): boolean {
   try {
-    return readdirSync(dir).every((name) => name.startsWith(OWNER_FILE));
+    const isAbout = (name: string) => name.startsWith(OWNER_FILE) || name.startsWith(JOURNAL_FILE);
+    return readdirSync(dir).every(isAbout);
   } catch (error) {
     if ((error as { code?: string }).code === "ENOENT") return true;
     throw error;

@@ -1,10 +1,16 @@
 /** What recorded rows can reach, and removing the artifacts that they cannot. */
-import { readdirSync } from "node:fs";
-import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
+import { lstatSync, readdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { type ArtifactRef, type ArtifactStore, TEMPORARY } from "./artifacts.ts";
+import { makeDirectory } from "./directory_owner.ts";
+import { RemovalRefusedError } from "./errors.ts";
+import { isNamed, removeTree } from "./removal.ts";
 import type { Store } from "./store.ts";
 
 /** Their number, and their size in bytes. */
 export type Amount = { count: number; bytes: number };
+/** What a sweep removed, and the directories of files that it must not remove, with the reason. */
+type Swept = Amount & { refused: { dir: string; why: string }[] };
 
 /** Rows that are read at once. */
 const PAGE_ROWS = 5000;
@@ -76,36 +82,50 @@ type SweepOptions = {
   /** Younger artifacts stay: something may be about to refer to them. */
   before_ms: number;
   dry_run?: boolean;
+  /** Called with the path of each file that was removed, or would be. */
+  onRemoved?: (path: string) => void;
 };
 
 /**
  * Removes artifacts that were put before a moment and cannot be reached. An artifact that is put
  * again meanwhile stays: putting renews its file, so it is first moved aside and then checked once
- * more. The next sweep finishes one that was killed.
+ * more. The next sweep finishes one that was killed. Nothing is removed through a link.
  */
 export async function sweepArtifacts(
   artifacts: ArtifactStore,
-  { reachable, before_ms, dry_run = false }: SweepOptions,
-): Promise<Amount> {
+  { reachable, before_ms, dry_run = false, onRemoved }: SweepOptions,
+): Promise<Swept> {
   const removed = { count: 0, bytes: 0 };
-  const count = (bytes: number) => {
-    removed.count++;
-    removed.bytes += bytes;
+  const refused = new Map<string, string>();
+  const take = async (path: string, { bytes, named, aside }: Taken) => {
+    const still = (moved: string) => ageOf(moved, before_ms) !== null;
+    const how = { home: dirname(artifacts.dir), owner: null, named, aside, still, dry_run };
+    try {
+      if (!await removeTree(path, how)) return;
+      removed.count++;
+      removed.bytes += bytes;
+      onRemoved?.(path);
+    } catch (error) {
+      if (!(error instanceof RemovalRefusedError)) throw error;
+      refused.set(dirname(path), error.message);
+    }
   };
   if (!dry_run) restoreReachable(artifacts, reachable);
   for (const { path, name, bytes, changed_ms } of unreachableArtifacts(artifacts, reachable)) {
     if (changed_ms >= before_ms) continue;
-    if (dry_run || removeOld(path, { aside: asideOf(artifacts, name), before_ms })) count(bytes);
+    const aside = { path: asideOf(artifacts, name), named: TEMPORARY };
+    if (!dry_run) makeDirectory(dirname(aside.path));
+    await take(path, { bytes, named: ARTIFACT, aside });
   }
   for (const entry of list(`${artifacts.dir}/tmp`)) {
     const path = `${artifacts.dir}/tmp/${entry}`;
     const bytes = ageOf(path, before_ms);
-    if (bytes === null) continue;
-    if (!dry_run) await Deno.remove(path).catch(unlessMissing);
-    count(bytes);
+    if (bytes !== null && isNamed(entry, TEMPORARY)) await take(path, { bytes, named: TEMPORARY });
   }
-  return removed;
+  return { ...removed, refused: [...refused].map(([dir, why]) => ({ dir, why })) };
 }
+
+type Taken = { bytes: number; named: RegExp; aside?: { path: string; named: RegExp } };
 
 /** `changed_ms`: when it was last put. */
 export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
@@ -117,7 +137,7 @@ export function* unreachableArtifacts(
 ): Generator<UnreachableArtifact> {
   for (const folder of list(dir).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
     for (const name of list(`${dir}/${folder}`)) {
-      if (!/^[0-9a-f]{64}$/.test(name) || reachable.has(name)) continue;
+      if (!isNamed(name, ARTIFACT) || reachable.has(name)) continue;
       const path = `${dir}/${folder}/${name}`;
       const found = look(path);
       if (found) yield { path, name, ...found };
@@ -125,29 +145,17 @@ export function* unreachableArtifacts(
   }
 }
 
+const ARTIFACT = /[0-9a-f]{64}/;
 const ASIDE = "gc.";
 const asideOf = ({ dir }: ArtifactStore, name: string) => `${dir}/tmp/${ASIDE}${name}`;
-
-/** True if it was removed. */
-function removeOld(
-  path: string,
-  { aside, before_ms }: { aside: string; before_ms: number },
-): boolean {
-  Deno.renameSync(path, aside);
-  if (ageOf(aside, before_ms) === null) {
-    Deno.renameSync(aside, path);
-    return false;
-  }
-  Deno.removeSync(aside);
-  return true;
-}
 
 /** Restores what a killed sweep had moved aside and is now reachable. */
 function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<string>): void {
   for (const entry of list(`${artifacts.dir}/tmp`)) {
     const name = entry.slice(ASIDE.length);
     if (!entry.startsWith(ASIDE) || !reachable.has(name)) continue;
-    Deno.renameSync(asideOf(artifacts, name), artifacts.path({ sha256: name, bytes: 0 }));
+    const [from, to] = [asideOf(artifacts, name), artifacts.path({ sha256: name, bytes: 0 })];
+    if ([from, to].every((path) => isDirectory(dirname(path)))) Deno.renameSync(from, to);
   }
 }
 
@@ -165,6 +173,11 @@ function look(path: string): { bytes: number; changed_ms: number } | null {
   } catch (error) {
     return unlessMissing(error) ?? null;
   }
+}
+
+/** Not a link to one: what is behind a link may be another home's. */
+function isDirectory(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function list(dir: string): string[] {

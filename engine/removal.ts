@@ -25,6 +25,13 @@ type Removal = {
   owner: DirectoryOwner | null;
   /** Only checks: true if it would be removed. */
   dry_run?: boolean;
+  /**
+   * Where it is moved before it is removed, in an existing directory of the same tree. Default: a
+   * unique name next to it. Under a name that its owner knows, a killed removal can be undone.
+   */
+  aside?: { path: string; named: RegExp };
+  /** Asked of what was moved aside; false: it is restored. */
+  still?: (aside: string) => boolean;
 };
 
 /**
@@ -38,7 +45,7 @@ const DEPTH_MIN = 2;
 /**
  * Removes a file or a directory with all its content, following no link. It is first moved aside
  * and checked once more: if something has replaced it meanwhile, that is restored. False: it did
- * not exist. The next removal in the same directory finishes one that was killed.
+ * not exist, or `still` said no. The next removal in the same directory finishes one that was killed.
  * @throws {RemovalRefusedError} If the path is not strictly inside the home, is or goes through a
  * link, has a different name, or is in a directory that belongs to another run or to none.
  */
@@ -48,12 +55,24 @@ export async function removeTree(
 ): Promise<boolean> {
   const parent = realParent(path, removal);
   if (parent === null) return false;
-  const found = moveAside(join(parent, basename(path)), dry_run);
+  const aside = asideOf(parent, removal);
+  const { still } = removal;
+  const found = moveAside(join(parent, basename(path)), { aside, still, dry_run });
   if (dry_run) return found;
+  if (found) await removeMoved(aside);
+  if (removal.aside) return found; // Its owner finishes those that were killed.
   for (const { name } of [...Deno.readDirSync(parent)]) {
     if (isNamed(name, REMOVING)) await removeMoved(join(parent, name));
   }
   return found;
+}
+
+/** Where a removal moves a path of this directory. */
+function asideOf(parent: string, { aside, ...removal }: Omit<Removal, "dry_run">): string {
+  if (aside === undefined) return join(parent, `.removing-${crypto.randomUUID()}`);
+  const folder = realParent(aside.path, { ...removal, named: aside.named });
+  if (folder === null) throw refused(aside.path, "its directory does not exist");
+  return join(folder, basename(aside.path));
 }
 
 /** The directory that contains the path, resolved; null if it does not exist. */
@@ -107,12 +126,13 @@ function exists(path: string): boolean {
   }
 }
 
+type Moving = Pick<Removal, "still" | "dry_run"> & { aside: string };
+
 /**
- * Renames it to a unique name next to it. The inode reveals a swap by another process between the
- * two checks.
+ * Renames it. The inode reveals a swap by another process between the two checks. False: it does
+ * not exist, or was restored because it is wanted.
  */
-function moveAside(path: string, dry_run: boolean): boolean {
-  const aside = join(dirname(path), `.removing-${crypto.randomUUID()}`);
+function moveAside(path: string, { aside, still = () => true, dry_run }: Moving): boolean {
   try {
     const before = Deno.lstatSync(path);
     if (before.isSymlink) throw refused(path, "it is a link");
@@ -121,12 +141,13 @@ function moveAside(path: string, dry_run: boolean): boolean {
     const after = Deno.lstatSync(aside);
     const swapped = after.ino !== before.ino || after.dev !== before.dev ||
       Deno.realPathSync(aside) !== aside;
-    if (!swapped) return true;
+    if (!swapped && still(aside)) return true;
+    Deno.renameSync(aside, path);
+    if (!swapped) return false;
   } catch (error) {
     if (isNothing(error)) return false;
     throw error;
   }
-  Deno.renameSync(aside, path);
   throw refused(path, "something else has replaced it");
 }
 

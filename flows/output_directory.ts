@@ -1,5 +1,6 @@
 /** The directory that a preparation writes to: its own, and nothing in it is replaced. */
 import { lstatSync } from "node:fs";
+import { dirname } from "node:path";
 import {
   type DirectoryOwner,
   InvalidInputError,
@@ -8,6 +9,7 @@ import {
   OWNER_FILE,
   ownerOf,
   PRIVATE_FILE,
+  removeTree,
   writeOwner,
 } from "../engine/mod.ts";
 
@@ -88,10 +90,8 @@ export async function writeOutput<T>(
 export async function removeUnfinished(dir: string): Promise<void> {
   for await (const { name, isFile } of Deno.readDir(dir)) {
     if (!isFile || !isNamed(name, UNFINISHED)) continue;
-    await Deno.remove(`${dir}/${name}`).catch((error) => {
-      // An engine that lost the run may still be finishing its own.
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    });
+    // It may be gone: an engine that lost the run may still be finishing its own.
+    await removeTree(`${dir}/${name}`, { home: dirname(dir), named: UNFINISHED, owner: null });
   }
 }
 

@@ -26,6 +26,8 @@ import type { RowTables } from "../flows/mod.ts";
 type CheckRewardsOptions = {
   rows: RowTables;
   onSetup?: OnEnvironmentProgress;
+  /** Ends the creation of a Python environment. */
+  signal?: AbortSignal;
   /**
    * Whether functions in Python are imported; if the run waits for a different machine, that
    * machine imports them.
@@ -134,7 +136,7 @@ const Loaded = z.array(
 async function loaded(
   rewards: RewardConfig[],
   config: Partial<Config>,
-  { onSetup: onProgress }: CheckRewardsOptions,
+  { onSetup: onProgress, signal }: CheckRewardsOptions,
 ): Promise<Map<RewardConfig, Called>> {
   const all = rewards.map((entry) => ({ entry, imported: functionOf(entry) }));
   const entries = all.filter(({ imported }) => imported !== null).map(({ entry }) => entry);
@@ -153,6 +155,7 @@ async function loaded(
   const python = await ensureEnvironment(environmentOf(trainer), {
     own: trainer.python,
     onProgress,
+    signal,
   });
   const input = JSON.stringify(
     functions.map(({ source, process, style = null, settings = null }) => ({

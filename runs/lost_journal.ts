@@ -1,47 +1,124 @@
 /**
- * An artifact is removed if no journal refers to it, so a journal that was lost or is not open must
- * not be treated as one without references.
+ * A file is removed if no journal names it, so a journal that was lost, is older than the files or
+ * is not open must not be treated as one without references.
  */
+import { relative } from "node:path";
 import {
   type DirectoryOwner,
   InvalidInputError,
   isRunId,
   ownerOf,
   RUN_FOLDERS,
+  type RunHead,
+  sha256Hex,
   type Store,
   type StoreIdentity,
   type UnreachableArtifact,
 } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
 import { unlessMissing } from "../flows/mod.ts";
+import { acceptMarks, type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
 
-/** The clocks of a file system and a store on one machine differ by at most this. */
-const CLOCKS_APART_MS = 1000;
+type Opened = { identity: StoreIdentity; runs: ReadonlyMap<string, RunHead> };
 
-type Opened = { identity: StoreIdentity; runs: ReadonlySet<string> };
+type Collectable = {
+  stores: readonly Store[];
+  /** Read before the journals, which only grow. */
+  marks: readonly JournalMark[];
+  /** Artifacts that no row refers to. */
+  lost: readonly UnreachableArtifact[];
+  /** Paths of everything that would be removed, however young. */
+  files: () => Promise<readonly string[]>;
+  /** The code of the list that a person has accepted. */
+  accept?: string;
+  dry_run?: boolean;
+};
+
+/** Paths that an error shows. */
+const SHOWN_MAX = 10;
 
 /**
- * @throws {InvalidInputError} If there are artifacts without references, and another home shares
- * the directory, or a journal of this home is not open, lacks a run that has files here, or is
- * younger than the artifacts.
+ * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
+ * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
+ * before rows that its run had recorded. The last three can be accepted for exactly these files.
  */
-export async function refuseLostJournal(
-  home: Home,
-  { stores, lost }: { stores: readonly Store[]; lost: readonly UnreachableArtifact[] },
-): Promise<void> {
-  // Nothing is at risk: everything else that is removed belongs to a run in a journal.
-  if (lost.length === 0) return;
+export async function refuseLostJournal(home: Home, options: Collectable): Promise<void> {
+  const { stores, lost, marks, accept, dry_run } = options;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
-    runs: new Set((await store.heads()).map(({ id }) => id)),
+    runs: new Map((await store.heads()).map((head) => [head.id, head])),
   })));
-  const why = await otherHome(home) ?? closedJournal(home, opened) ?? unknownRun(home, opened) ??
-    olderArtifact(opened, lost);
+  // Files of a run are only removed if its journal names the run.
+  const closed = lost.length === 0 ? null : await otherHome(home) ?? closedJournal(home, opened);
+  if (closed !== null) {
+    throw new InvalidInputError(
+      `Cannot tell which of ${lost.length} artifacts in '${home.dir}' are still needed ` +
+        `because ${closed}`,
+      { home: home.dir, artifacts: lost.length },
+    );
+  }
+  const behind = marks.filter((mark) => isBehind(mark, opened));
+  const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
   if (why === null) return;
+  const files = (await options.files()).map((path) => relative(home.dir, path)).sort();
+  const code = sha256Hex(files.join("\n")).slice(0, 12);
+  if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
+  if (!dry_run) await acceptMarks(home, behind);
+}
+
+type NotNamed = { why: string; files: readonly string[]; code: string };
+
+function notNamed(home: Home, { why, files, code }: NotNamed): InvalidInputError {
+  const shown = files.slice(0, SHOWN_MAX).map((path) => `  ${path}`);
+  const more = files.length - shown.length;
+  const text = `Cannot tell which of ${files.length} files in '${home.dir}' are still needed ` +
+    `because no journal names them, and ${why}. To give up exactly these files, run the same ` +
+    `command with --accept ${code}:`;
+  return new InvalidInputError(
+    [text, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join("\n"),
+    { home: home.dir, files: files.length, accept: code },
+  );
+}
+
+/** Whether what the mark says was recorded is in no open journal. */
+function isBehind({ store, run, seq }: JournalMark, opened: readonly Opened[]): boolean {
+  const journal = opened.find(({ identity }) => identity.id === store);
+  return (journal?.runs.get(run)?.last_seq ?? -1) < seq;
+}
+
+function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): string | null {
+  if (mark === undefined) return null;
+  const { store, run, seq } = mark;
+  const journal = opened.find(({ identity }) => identity.id === store);
+  const fix = "Fix: restore the newest copy of the journal, or name the right one with --store";
+  if (store === UNKNOWN.store) {
+    return "its artifacts were put before this home's first run, into a journal that is not known. " +
+      fix;
+  }
+  if (!journal) {
+    return `artifacts were put by run '${run}' of journal ${store}, which is not open. ${fix}`;
+  }
+  const last = journal.runs.get(run)?.last_seq;
+  return `the open journal ${
+    last === undefined ? `lacks run '${run}'` : `ends at row ${last} of run '${run}'`
+  }, which had recorded row ${seq}: it is an older copy. ${fix}`;
+}
+
+/**
+ * @throws {InvalidInputError} If the run had recorded more than its journal has now: continuing
+ * would replace the files of what came later.
+ */
+export async function refuseOlderJournal(home: Home, run: string): Promise<void> {
+  const marks = await journalMarks(home);
+  const { id } = await home.store.identity();
+  const last_seq = (await home.store.head(run))?.last_seq ?? 0;
+  const behind = marks.find((mark) => mark.store === id && mark.run === run && mark.seq > last_seq);
+  if (!behind) return;
   throw new InvalidInputError(
-    `Cannot tell which of ${lost.length} artifacts in '${home.dir}' are still needed ` +
-      `because ${why}`,
-    { home: home.dir, artifacts: lost.length },
+    `Cannot continue run '${run}' because its journal is an older copy: it ends at row ${last_seq}, ` +
+      `and the run had recorded row ${behind.seq}. Fix: restore the newest copy of the journal; to ` +
+      "give up what came later, run `deno task rl gc`, which lists its files and says how to accept",
+    { run, last_seq, recorded: behind.seq },
   );
 }
 
@@ -105,18 +182,4 @@ function unknownText(dir: string, owner: DirectoryOwner | null): string {
   }. ` +
     "Fix: restore the journal from a copy, or name it with --store; if it no longer exists, " +
     "move that directory away";
-}
-
-function olderArtifact(
-  opened: readonly Opened[],
-  lost: readonly UnreachableArtifact[],
-): string | null {
-  const since_ms = Math.min(...opened.map(({ identity }) => identity.since_ms)) - CLOCKS_APART_MS;
-  const older = lost.find(({ changed_ms }) => changed_ms < since_ms);
-  if (!older) return null;
-  const at = (ms: number) => new Date(ms).toISOString();
-  return `${older.path}, of ${at(older.changed_ms)}, is older than the journal, of ${
-    at(since_ms)
-  }. Fix: restore the journal that ` +
-    "it was recorded in; if that no longer exists, remove the older files of artifacts/ by hand";
 }

@@ -30,7 +30,7 @@ export async function mergeAdapter(
       merged,
     });
   }
-  const python = await trainerPythonOf(home, head, onSetup);
+  const python = await trainerPythonOf(home, head, { onProgress: onSetup });
   const child = new Deno.Command(python, {
     args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged],
     clearEnv: true,

@@ -1,10 +1,17 @@
-import { type EngineEvent, PRIVATE_FILE, type RunHead } from "../engine/mod.ts";
+import {
+  type EngineEvent,
+  isNamed,
+  PRIVATE_FILE,
+  RemovalRefusedError,
+  removeTree,
+  type RunHead,
+} from "../engine/mod.ts";
 import type { Home } from "./home.ts";
 import type { FoundLine } from "./earlier_metrics.ts";
 import { inheritedPages, ownPages } from "./run_metrics.ts";
 
 const NAME = "metrics.jsonl";
-const BEGUN = /^metrics\.jsonl\.\d+\.new$/;
+const BEGUN = /metrics\.jsonl\.\d+\.new/;
 
 /**
  * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and
@@ -92,8 +99,18 @@ export class MetricsFile {
     this.#last_seq = 0; // Those were of other journals.
     await this.#appendOwn();
     Deno.renameSync(path, `${dir}/${NAME}`);
-    for (const { name } of Deno.readDirSync(dir)) { // Those that a killed engine had started.
-      if (BEGUN.test(name)) Deno.removeSync(`${dir}/${name}`);
+    await this.#removeBegun(dir);
+  }
+
+  /** Those that a killed engine had started. They stay in a directory that is not the home's. */
+  async #removeBegun(dir: string): Promise<void> {
+    const how = { home: this.#home.dir, named: BEGUN, owner: null };
+    try {
+      for (const { name } of [...Deno.readDirSync(dir)]) {
+        if (isNamed(name, BEGUN)) await removeTree(`${dir}/${name}`, how);
+      }
+    } catch (error) {
+      if (!(error instanceof RemovalRefusedError)) throw error;
     }
   }
 

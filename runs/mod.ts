@@ -17,6 +17,7 @@ export { findRun, newestRun } from "./find_run.ts";
 export { forkRun, type ForkRunOptions } from "./fork_run.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./collect_garbage.ts";
 export * from "./home.ts";
+export { homeDirectory } from "./home_directory.ts";
 export { checkModelCode, pinnedModels, withDirectories } from "./hub_models.ts";
 export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";

@@ -53,8 +53,9 @@ export async function refuseUsed(home: Home, owner: DirectoryOwner): Promise<voi
 
 /**
  * Writes the owner into the run's directories before anything else is written there. A directory
- * with files of an older version is used if the run has recorded that it keeps files there;
- * otherwise it is left unchanged, and nothing in it will be removed. `make`: also creates missing
+ * with files of an older version, which named no home, is used if the run has recorded that it keeps
+ * files there; otherwise it is left unchanged, and nothing in it will be removed. So is one that has
+ * lost its owner: it may have changed places with another run's. `make`: also creates missing
  * directories.
  * @throws {InvalidInputError} If one of them belongs to another run.
  */
@@ -76,6 +77,7 @@ export async function claimDirectories(
     }
     if ((found?.home === owner.home && found.place === owner.place) || isLink(dir)) continue;
     if (found === null && !isUnused(dir)) {
+      if (head.home !== null) continue;
       told ??= await hasRecorded(home, head);
       if (!told || !isOwnFolder(home.dir, folder)) continue;
     }

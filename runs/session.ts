@@ -2,6 +2,7 @@ import { type Config, type SettingChange, withSettings } from "../configs/mod.ts
 import {
   type CreateOptions,
   type DirectoryOwner,
+  DrainedError,
   Engine,
   type EngineEvent,
   type EventListener,
@@ -44,8 +45,10 @@ import {
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
 import { checkModelCode, presentModels } from "./hub_models.ts";
+import { JournalMarking, markJournal, markUnknownArtifacts } from "./journal_marks.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
+import { refuseOlderJournal } from "./lost_journal.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { orderlyEnd, PREEMPTED, saveBeforeEnd } from "./orderly_end.ts";
 import { isRecorded } from "./recorded.ts";
@@ -99,12 +102,14 @@ export async function createRun<In, C, T>(
   const { config, ...rest } = options;
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   await refuseUsed(home, owner);
+  await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
   const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };
   const head = await engine.create(definition, config, { ...rest, ...told });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
+  await markJournal(home, head.id);
   return head;
 }
 
@@ -115,10 +120,25 @@ export async function createRun<In, C, T>(
  */
 export async function executeRun<T>(
   home: Home,
-  { head, graph }: { head: RunHead; graph: Graph<T> },
+  run: { head: RunHead; graph: Graph<T> },
   options: SessionOptions = {},
 ): Promise<Outcome<T>> {
+  try {
+    return await execute(home, run, options);
+  } catch (error) {
+    // Nothing had started: an environment was being created.
+    if (error instanceof DrainedError && options.drain?.aborted) return { status: "interrupted" };
+    throw error;
+  }
+}
+
+async function execute<T>(
+  home: Home,
+  { head, graph }: { head: RunHead; graph: Graph<T> },
+  options: SessionOptions,
+): Promise<Outcome<T>> {
   const run = head.id;
+  const { drain, accept, claimed, preempted, onSetup } = options;
   const logAs = (key: string) => (text: string) =>
     options.onEvent?.({ type: "log", run, key, text, at_ms: Date.now() });
   const say = logAs("");
@@ -136,7 +156,8 @@ export async function executeRun<T>(
   const groups = blocks && makeGroups(home, { ...making, blocks });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
-  const trackers = new Trackers(home, { head, config, owns, say, onSetup: options.onSetup });
+  const marking = new JournalMarking(home, { run, say });
+  const trackers = new Trackers(home, { head, config, owns, say, onSetup, signal: drain });
   let epoch = 0;
   const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
@@ -153,12 +174,10 @@ export async function executeRun<T>(
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
-      metrics.on(event);
-      trackers.on(event);
+      for (const listener of [metrics, marking, trackers]) listener.on(event);
       options.onEvent?.(event);
     },
   });
-  const { drain, accept, claimed, preempted } = options;
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
   const ends = {
@@ -177,6 +196,7 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    await marking.mark();
     await trackers.close(() => trackedEnd(home, head), preempted?.() ? 0 : undefined);
     await removeLeftovers(home, run, say);
   }
@@ -213,6 +233,7 @@ async function takeDirectories(
 ): Promise<void> {
   const damaged = home.damagedFacts(head.id);
   await refuseOtherHome(home, head);
+  await refuseOlderJournal(home, head.id);
   for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
@@ -222,9 +243,11 @@ async function takeDirectories(
 async function foundModels(
   home: Home,
   run: { head: RunHead; config: Partial<Config> },
-  { onSetup, say }: Pick<SessionOptions, "onSetup"> & { say: (text: string) => void },
+  { onSetup, drain, say }: Pick<SessionOptions, "onSetup" | "drain"> & {
+    say: (text: string) => void;
+  },
 ): Promise<NewRow[]> {
-  const looking = { onSetup, say };
+  const looking = { onSetup, say, signal: drain };
   const { models, rows } = await presentModels(home.store, run, looking);
   if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
   return rows;
@@ -249,7 +272,7 @@ async function recordAs(
 async function checkedRows(
   home: Home,
   { head, config }: { head: RunHead; config: Partial<Config> },
-  { onSetup, onEvent }: SessionOptions,
+  { onSetup, onEvent, drain }: SessionOptions,
 ): Promise<RowTables> {
   const say = (text: string) =>
     onEvent?.({ type: "log", run: head.id, key: "", text, at_ms: Date.now() });
@@ -257,7 +280,7 @@ async function checkedRows(
   if (head.epoch > 0) return rows;
   // A fork keeps its parent's rows, even if they lack something.
   const scored = head.parent === null ? rows : {};
-  await checkRewards(config, { rows: scored, onSetup });
+  await checkRewards(config, { rows: scored, onSetup, signal: drain });
   return rows;
 }
 
@@ -289,7 +312,8 @@ function makeGroups(
     kept: home.kept,
     recorded,
     restart,
-    python: (kind, own) => ensureEnvironment(kind, { own, onProgress: options.onSetup }),
+    python: (kind, own) =>
+      ensureEnvironment(kind, { own, onProgress: options.onSetup, signal: options.drain }),
     onEvent: options.onWorkers,
     hosts: options.hosts,
     onFrame: (phase) => void faults.at("frame", phase),

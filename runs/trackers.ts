@@ -26,6 +26,8 @@ type TrackersOptions = Pick<TrackerOptions, "pause_ms" | "points_max"> & {
   owns: (epoch: number) => Promise<boolean>;
   say: (text: string) => void;
   onSetup?: OnEnvironmentProgress;
+  /** Ends the creation of their environment: a resume sends what they lack. */
+  signal?: AbortSignal;
   clock?: Clock;
   /** How processes are started; tests have others. */
   start?: typeof startTracker;
@@ -137,10 +139,11 @@ export class Trackers {
   }
 
   async #python({ python }: TrackerConfig): Promise<string> {
-    const { onSetup } = this.#options;
+    const { onSetup, signal } = this.#options;
     const made = ensureEnvironment("trackers", {
       own: python,
       onProgress: onSetup,
+      signal,
     });
     if (this.#environments.length < this.#config.length) this.#environments.push(made);
     return await made;

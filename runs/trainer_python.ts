@@ -3,12 +3,15 @@ import {
   ensureEnvironment,
   environmentKind,
   environmentOf,
+  type EnvironmentOptions,
   madeEnvironment,
-  type OnEnvironmentProgress,
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { currentConfig } from "./settings.ts";
 import { workerBlocks } from "./worker_blocks.ts";
+
+/** Who receives the progress of an environment, and what ends its creation. */
+type Making = Pick<EnvironmentOptions, "onProgress" | "signal">;
 
 /**
  * The interpreter of a configuration's trainer: the user's own if it names one. Without a trainer
@@ -17,20 +20,20 @@ import { workerBlocks } from "./worker_blocks.ts";
  */
 export async function trainerPython(
   config: Record<string, unknown>,
-  onProgress?: OnEnvironmentProgress,
+  making: Making = {},
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
   const kind = trainer ? environmentOf(trainer) : environmentKind("torch");
-  return await ensureEnvironment(kind, { own: trainer?.python, onProgress });
+  return await ensureEnvironment(kind, { own: trainer?.python, ...making });
 }
 
 /** The same of a run, with the settings that resumes have changed. */
 export async function trainerPythonOf(
   home: Home,
   head: RunHead,
-  onProgress?: OnEnvironmentProgress,
+  making: Making = {},
 ): Promise<string> {
-  return await trainerPython(await currentConfig(home.store, head), onProgress);
+  return await trainerPython(await currentConfig(home.store, head), making);
 }
 
 /**
@@ -40,10 +43,10 @@ export async function trainerPythonOf(
  */
 export async function fetchingPython(
   config: Record<string, unknown>,
-  onProgress?: OnEnvironmentProgress,
+  making: Making = {},
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
-  if (trainer?.python) return await trainerPython(config, onProgress);
+  if (trainer?.python) return await trainerPython(config, making);
   const made = trainer ? await madeEnvironment(environmentOf(trainer)) : null;
-  return made ?? await ensureEnvironment("hub", { onProgress });
+  return made ?? await ensureEnvironment("hub", making);
 }

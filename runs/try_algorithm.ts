@@ -53,7 +53,7 @@ export async function tryAlgorithm(
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
-  const python = await trainerPythonOf(home, head, options.onSetup);
+  const python = await trainerPythonOf(home, head, { onProgress: options.onSetup });
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });
   try {
     await Deno.writeTextFile(path, JSON.stringify(job));

@@ -1,8 +1,9 @@
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freeBytes, InfrastructureError } from "../engine/mod.ts";
+import { DrainedError, freeBytes, InfrastructureError } from "../engine/mod.ts";
 import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "./gpus.ts";
+import { type InstalledPackages, installedPackages } from "./installed_packages.ts";
 import { madeAlready, madeOnce, type Place, placeOf } from "./made_once.ts";
 import { Making, type MakingOptions, ROOM_FIX } from "./making.ts";
 import {
@@ -117,7 +118,7 @@ export function environmentKind(
  * The interpreter of an environment: the user's own after a check, else a managed one, created on
  * first use.
  * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to
- * fix it.
+ * fix it. {DrainedError} If the signal ended it.
  */
 export async function ensureEnvironment(
   kind: EnvironmentKind,
@@ -141,7 +142,8 @@ export async function madeEnvironment(
   const { build, requirements } = RECIPES[kind];
   const python = await basePython(base);
   const wanted = { dir, build, requirements: filesOf(requirements) };
-  return await madeAlready(await placeFor(kind, wanted, python.build));
+  const place = await placeFor(kind, wanted, python.build);
+  return await madeAlready(place, (path) => checkOf(path, wanted));
 }
 
 /**
@@ -179,10 +181,30 @@ async function ensureMade(
   const python = await basePython(wanted.base);
   const place = await placeFor(kind, wanted, python.build);
   const making = new Making(place, wanted);
-  return await madeOnce(place, {
-    onWait: () => making.say("waiting for another process that is creating it"),
-    make: (path) => make(path, { ...wanted, making, python }),
-  });
+  try {
+    return await madeOnce(place, {
+      onWait: () => making.say("waiting for another process that is creating it"),
+      make: (path) => make(path, { ...wanted, making, python }),
+      check: (path) => checkOf(path, wanted),
+      signal: wanted.signal,
+    });
+  } catch (cause) {
+    if (!wanted.signal?.aborted) throw cause;
+    throw new DrainedError(
+      `Cannot finish the Python environment '${kind}' because the run stops. Fix: resume the run`,
+      { environment: kind },
+      { cause, retryable: true, counted: false },
+    );
+  }
+}
+
+/** What is missing of an environment, with whichever build of PyTorch was available. */
+async function checkOf(path: string, wanted: Wanted): Promise<InstalledPackages> {
+  const found = await installedPackages(path, { locks: allFilesOf(wanted) }, wanted.signal);
+  if (found.missing.length === 0 || wanted.build !== "cpu") return found;
+  const locks = allFilesOf({ ...wanted, build: "cuda" });
+  const other = await installedPackages(path, { locks }, wanted.signal);
+  return other.missing.length === 0 ? other : found;
 }
 
 /** Different requirements have different directories. */
@@ -221,11 +243,15 @@ async function make(
     ? []
     : [await pytorchFor(interpreter, { ...wanted, build, making, uv })];
   const others = wanted.requirements.map((file): Locked => ({ file }));
-  await uv.install(interpreter, {
-    requirements: [...pytorch, ...others],
-    making,
-    env: wanted.env,
-  });
+  const requirements = [...pytorch, ...others];
+  await uv.install(interpreter, { requirements, making, env: wanted.env });
+  const locks = requirements.map(({ file }) => file);
+  const { missing } = await installedPackages(path, { locks }, wanted.signal);
+  if (missing.length > 0) {
+    // The cache may be what is damaged: its files are linked, not copied.
+    making.say(`it lacks ${missing[0]}: installing again, without the cache`);
+    await uv.install(interpreter, { requirements, making, env: wanted.env, again: true });
+  }
   making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
 }
 

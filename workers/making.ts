@@ -71,6 +71,10 @@ export class Making {
     this.#options = options;
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
+  }
+
   /** The steps of another environment, which this one needs. */
   of(place: Place): Making {
     return new Making(place, this.#options);
@@ -90,6 +94,7 @@ export class Making {
         env,
         clear_env: env !== undefined,
         signal: this.#options.signal,
+        own_group: true,
         onLine: (line) => {
           this.#write(line);
           onLine?.(line);

@@ -3,7 +3,16 @@ import { type Amount, isNamed, removeTree, REMOVING } from "../engine/mod.ts";
 import { usedPlaces } from "./environments.ts";
 import { openLock } from "./environments_dir.ts";
 import { FilesOnDisk, namesIn, removeFile } from "./files_on_disk.ts";
-import { type Facts, factsOf, MAKING, PLACE, removePlace } from "./made_once.ts";
+import { installedPackages } from "./installed_packages.ts";
+import {
+  distrust,
+  type Facts,
+  factsOf,
+  MAKING,
+  packagesOf,
+  PLACE,
+  removePlace,
+} from "./made_once.ts";
 import { processUsing } from "./process_sweep.ts";
 import { CACHE } from "./uv.ts";
 import { collectCache } from "./uv_cache.ts";
@@ -28,6 +37,19 @@ async function described(path: string): Promise<ManagedEnvironment> {
   const facts = MAKING.test(path) ? null : await factsOf(path);
   const used = facts !== null && (await usedPlaces(dirname(path), facts.python)).includes(path);
   return { path, facts, used };
+}
+
+/**
+ * What a complete environment lacks by now of what it had when it was made. One that lacks something
+ * is made again at its next use.
+ */
+export async function missingIn({ path }: ManagedEnvironment): Promise<string[]> {
+  const packages = packagesOf(path);
+  if (packages === null) return []; // Its next use checks it.
+  if (Object.keys(packages).length === 0) return []; // uv, which is checked by its name.
+  const { missing } = await installedPackages(path, { packages });
+  if (missing.length > 0) await distrust(path);
+  return missing;
 }
 
 /** What was removed, or would be; and what is not used by this release and stays. */

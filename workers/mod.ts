@@ -13,6 +13,7 @@ export {
   collectEnvironments,
   type ManagedEnvironment,
   managedEnvironments,
+  missingIn,
 } from "./managed_environments.ts";
 export { bytesBelow } from "./files_on_disk.ts";
 export { environmentsDir } from "./environments_dir.ts";

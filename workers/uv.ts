@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isNamed, removeTree } from "../engine/mod.ts";
 import { InstallProgress } from "./install_progress.ts";
 import { madeOnce, type Place, placeOf } from "./made_once.ts";
 import type { Making } from "./making.ts";
@@ -54,6 +55,11 @@ export class Uv {
         steps.say("installing uv, which makes the others");
         return installByPip(path, { python, steps, lock: LOCK });
       },
+      check: async (path) => ({
+        packages: {},
+        missing: await Deno.stat(join(path, "bin", "uv")).then(() => [], () => ["uv"]),
+      }),
+      signal: making.signal,
     });
     // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
@@ -94,10 +100,12 @@ export class Uv {
    */
   async install(
     python: string,
-    { requirements, making, env = {} }: {
+    { requirements, making, env = {}, again = false }: {
       requirements: Locked[];
       making: Making;
       env?: Record<string, string>;
+      /** Everything once more, and nothing from the cache. */
+      again?: boolean;
     },
   ): Promise<void> {
     for (const { files, args } of together(requirements)) {
@@ -105,7 +113,12 @@ export class Uv {
       const constraints = files.flatMap((file) => ["--build-constraints", fileURLToPath(file)]);
       await making.must(
         "the installation",
-        [...this.#install(python, { files, args }), ...HASHED_BUILDS, ...constraints],
+        [
+          ...this.#install(python, { files, args }),
+          ...HASHED_BUILDS,
+          ...constraints,
+          ...(again ? ["--reinstall", "--no-cache"] : []),
+        ],
         {
           env: { ...this.#settings.env, ...env },
           onLine: (line) => progress.take(line),
@@ -144,6 +157,8 @@ function together(requirements: Locked[]): Together[] {
   return groups;
 }
 
+const PIP_SCRIPTS = /(?:pip|[Aa]ctivate).*/;
+
 /** Installs locked requirements into a new environment by pip, for what needs no uv. */
 export async function installByPip(
   path: string,
@@ -160,6 +175,7 @@ export async function installByPip(
   });
   // These name the directory that they were made in, which is renamed. `python -m pip` works.
   for await (const { name } of Deno.readDir(bin)) {
-    if (/^(pip|activate)/i.test(name)) await Deno.remove(join(bin, name));
+    if (!isNamed(name, PIP_SCRIPTS)) continue;
+    await removeTree(join(bin, name), { home: path, named: PIP_SCRIPTS, owner: null });
   }
 }

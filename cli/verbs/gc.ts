@@ -3,7 +3,7 @@ import { collectGarbage, type GcReport, type Home } from "../../runs/mod.ts";
 import { collectEnvironments, environmentsDir } from "../../workers/mod.ts";
 import { print, printJson, size, table } from "../output.ts";
 import { defineVerb } from "../verb.ts";
-import { flag, json, whole } from "../options.ts";
+import { flag, json, text, whole } from "../options.ts";
 
 /** `gc [RUN ...]`: removes what nothing can reach, and says how much it was. */
 export const gcVerb = defineVerb({
@@ -19,6 +19,10 @@ export const gcVerb = defineVerb({
     logs_older_than: whole("<days>", "also remove older logs of all attempts but the last", {
       least: 0,
     }),
+    accept: text(
+      "<code>",
+      "also remove the files that no journal names and that `gc` has listed with this code",
+    ),
     environments: flag(
       "instead remove unused Python environments, and cached packages that none of them has; " +
         "needs no home",
@@ -35,6 +39,7 @@ type GcFlags = {
   json?: boolean;
   dry_run?: boolean;
   rows?: boolean;
+  accept?: string;
   environments?: boolean;
   /** Days. */
   logs_older_than?: number;
@@ -49,7 +54,7 @@ const HOUR_MS = 3_600_000;
 const YOUNG_HOURS = 1;
 
 async function removeEnvironments(runs: string[], flags: GcFlags): Promise<void> {
-  if (runs.length > 0 || flags.rows || flags.logs_older_than !== undefined) {
+  if (runs.length > 0 || flags.rows || (flags.logs_older_than ?? flags.accept) !== undefined) {
     throw new BadDataError(
       "Cannot collect runs and environments together because environments belong to no run. " +
         "Fix: run `gc --environments` on its own",
@@ -72,6 +77,7 @@ async function removeGarbage(home: Home, runs: string[], flags: GcFlags): Promis
     runs: runs.length > 0 ? runs : undefined,
     dry_run: flags.dry_run,
     rows: flags.rows,
+    accept: flags.accept,
     logs_older_than_ms: flags.logs_older_than === undefined
       ? undefined
       : flags.logs_older_than * DAY_MS,
@@ -83,7 +89,9 @@ async function removeGarbage(home: Home, runs: string[], flags: GcFlags): Promis
 
 function describe(report: GcReport, dry_run: boolean): string {
   const { bytes, kept, ...collected } = report;
-  const stays = kept.map(({ run, what, why }) => `kept ${what} of ${run}: ${why}`);
+  const stays = kept.map(({ run, what, why }) =>
+    `kept ${what}${run === null ? "" : ` of ${run}`}: ${why}`
+  );
   return amounts(collected, { bytes, stays, dry_run });
 }
 

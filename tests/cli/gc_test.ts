@@ -23,6 +23,23 @@ Deno.test("gc --dry-run reports what gc removes, and removes nothing", async () 
   strictEqual(await home.artifacts.has(ref), false);
 });
 
+Deno.test("gc lists files that no journal names, and --accept removes exactly these", async () => {
+  const home = await freshFakeHome();
+  const ref = await home.artifacts.put(new TextEncoder().encode("of a lost journal"));
+  const gc = (...args: string[]) => inProcess(["gc", "--younger-than", "0", ...args], { home });
+  const { code, err } = await gc();
+  strictEqual(code, 2);
+  match(
+    err,
+    /^Cannot tell which of 1 files .* no journal names them, and .* Fix: restore the newest/,
+  );
+  const [, accept] = /with --accept ([0-9a-f]{12}):\n {2}artifacts\/[^\n]*\n$/.exec(err)!;
+  strictEqual((await gc("--accept", "000000000000")).code, 2);
+  strictEqual(await home.artifacts.has(ref), true);
+  match((await gc("--accept", accept!)).out, /^artifacts +1 +17 B$/m);
+  strictEqual(await home.artifacts.has(ref), false);
+});
+
 Deno.test("gc keeps what is younger than an hour unless it is told otherwise", async () => {
   const { home, ref } = await withGarbage();
   const { code, out } = await inProcess(["gc"], { home });
@@ -84,7 +101,7 @@ Deno.test("gc --environments collects environments alone, and opens no home", ()
   }));
 
 Deno.test("gc --environments refuses what is about runs", async () => {
-  for (const option of [["--rows"], ["--logs-older-than", "1"], ["a_run"]]) {
+  for (const option of [["--rows"], ["--accept", "0"], ["--logs-older-than", "1"], ["a_run"]]) {
     const { code, err } = await inProcess(["gc", "--environments", ...option]);
     strictEqual(code, 2, err);
     match(err, /^Cannot collect runs and environments together .*Fix: run `gc --environments`/);

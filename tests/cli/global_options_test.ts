@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, rejects, strictEqual, throws } from "node:assert/strict";
 import { Command } from "../../cli/command.ts";
 import { GlobalOptions } from "../../cli/global_options.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
@@ -55,4 +55,10 @@ Deno.test("withHome() names the home in an error's advice, and closes the home",
   );
   ok(await Deno.stat(`${dir}/holdfast.db`));
   await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("GlobalOptions: --home that names no directory is refused by every verb", () => {
+  for (const home of ["", "/"]) {
+    throws(() => new GlobalOptions({ home }), /^InvalidInputError: Cannot use '\/?' as the home/);
+  }
 });

@@ -112,12 +112,14 @@ Deno.test("ArtifactStore removes temporary files after an hour, and no others", 
   withDirectory(async (dir) => {
     const clock = new ManualClock(Date.now());
     await Deno.mkdir(`${dir}/tmp`, { recursive: true });
-    await Deno.writeTextFile(`${dir}/tmp/stale`, "torn");
-    await Deno.utime(`${dir}/tmp/stale`, new Date(), new Date(clock.now() - 3_601_000));
-    await Deno.writeTextFile(`${dir}/tmp/fresh`, "being written");
-    await Deno.utime(`${dir}/tmp/fresh`, new Date(), new Date(clock.now() - 3_599_000));
+    const stale = `${dir}/tmp/7.00000000-0000-4000-8000-000000000000`;
+    const fresh = `8.${crypto.randomUUID()}`;
+    await Deno.writeTextFile(stale, "torn");
+    await Deno.utime(stale, new Date(), new Date(clock.now() - 3_601_000));
+    await Deno.writeTextFile(`${dir}/tmp/${fresh}`, "being written");
+    await Deno.utime(`${dir}/tmp/${fresh}`, new Date(), new Date(clock.now() - 3_599_000));
     await new ArtifactStore(dir, { clock }).put(bytesOf("abc"));
-    deepStrictEqual(await names(`${dir}/tmp`), ["fresh"]);
+    deepStrictEqual(await names(`${dir}/tmp`), [fresh]);
   }));
 
 Deno.test("ArtifactStore.put() names a full disk, leaves no part, and works later", () =>

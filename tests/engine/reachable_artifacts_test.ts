@@ -1,4 +1,4 @@
-import { deepStrictEqual, ok } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { encode } from "@msgpack/msgpack";
 import { ArtifactStore, reachableArtifacts, sweepArtifacts } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
@@ -53,9 +53,10 @@ Deno.test("sweepArtifacts() removes what is old and unreachable, and says how mu
   deepStrictEqual(await sweepArtifacts(artifacts, { ...options, dry_run: true }), {
     count: 1,
     bytes: 4,
+    refused: [],
   });
   ok(await artifacts.has(gone));
-  deepStrictEqual(await sweepArtifacts(artifacts, options), { count: 1, bytes: 4 });
+  deepStrictEqual(await sweepArtifacts(artifacts, options), { count: 1, bytes: 4, refused: [] });
   deepStrictEqual([
     await artifacts.has(kept),
     await artifacts.has(gone),
@@ -65,7 +66,7 @@ Deno.test("sweepArtifacts() removes what is old and unreachable, and says how mu
     false,
     true,
   ]);
-  deepStrictEqual(await sweepArtifacts(artifacts, options), { count: 0, bytes: 0 });
+  deepStrictEqual(await sweepArtifacts(artifacts, options), { count: 0, bytes: 0, refused: [] });
 });
 
 Deno.test("an artifact that any process puts again is young again", async () => {
@@ -95,7 +96,7 @@ Deno.test("a put between a sweep's first look and its last brings the artifact b
       reachable: new Set(),
       before_ms: Date.now() - 60_000,
     });
-    deepStrictEqual(removed, { count: 0, bytes: 0 });
+    deepStrictEqual(removed, { count: 0, bytes: 0, refused: [] });
   } finally {
     Deno.renameSync = rename;
   }
@@ -118,4 +119,52 @@ Deno.test("the next sweep finishes one that was killed, and restores what is use
     false,
     [],
   ]);
+});
+
+/** A store whose folder of an old artifact, and `tmp`, are links to another place's. */
+async function linked() {
+  const [artifacts, other] = [await fresh(), await fresh()];
+  const ref = await other.put(text("another home's"));
+  const left = `${other.dir}/tmp/7.00000000-0000-4000-8000-000000000000`;
+  await Deno.writeTextFile(left, "half");
+  age(other, ref);
+  Deno.utimeSync(left, OLD, OLD);
+  const folder = ref.sha256.slice(0, 2);
+  for (const name of [folder, "tmp"]) {
+    await Deno.symlink(`${other.dir}/${name}`, `${artifacts.dir}/${name}`);
+  }
+  return { artifacts, other, ref, left, folder };
+}
+
+Deno.test("sweepArtifacts() removes nothing behind a link, and says so", async () => {
+  const { artifacts, other, ref, left, folder } = await linked();
+  for (const dry_run of [true, false]) {
+    const { refused, ...removed } = await sweepArtifacts(artifacts, {
+      reachable: new Set(),
+      before_ms: Date.now() - 60_000,
+      dry_run,
+    });
+    deepStrictEqual(removed, { count: 0, bytes: 0 });
+    deepStrictEqual(
+      refused.map(({ dir }) => dir).sort(),
+      [`${artifacts.dir}/${folder}`, `${artifacts.dir}/tmp`],
+    );
+    for (const { why } of refused) match(why, /it is reached through a link: its real path is/);
+  }
+  ok(await other.has(ref));
+  strictEqual(await Deno.readTextFile(left), "half");
+});
+
+Deno.test("sweepArtifacts() takes nothing back from a linked directory", async () => {
+  const { artifacts, other, ref } = await linked();
+  const aside = `${other.dir}/tmp/gc.${ref.sha256}`;
+  await Deno.rename(other.path(ref), aside);
+  await sweepArtifacts(artifacts, { reachable: new Set([ref.sha256]), before_ms: 0 });
+  ok((await Deno.lstat(aside)).isFile);
+});
+
+Deno.test("an artifact store's first put removes nothing behind a link", async () => {
+  const { artifacts, left } = await linked();
+  await artifacts.put(text("mine"));
+  strictEqual(await Deno.readTextFile(left), "half");
 });

@@ -21,6 +21,23 @@ const WHY =
 
 type Named = { type: string; name?: string; value?: unknown };
 
+const LOOPS = new Set([
+  "ForStatement",
+  "ForOfStatement",
+  "ForInStatement",
+  "WhileStatement",
+  "DoWhileStatement",
+]);
+
+/** Whether it may run more than once where it stands: a sweep removes one file after another. */
+function isInLoop(node: Deno.lint.Node): boolean {
+  type Parented = { type: string; parent?: Parented };
+  for (let at = node as Parented | undefined; at; at = at.parent) {
+    if (LOOPS.has(at.type)) return true;
+  }
+  return false;
+}
+
 /** The name of a property or an import, however it is spelled. */
 function nameOf(node: Named): string | undefined {
   return node.type === "Identifier"
@@ -51,7 +68,8 @@ const plugin: Deno.lint.Plugin = {
             if (callee.type !== "MemberExpression") return;
             const name = nameOf(callee.property as Named) ?? "";
             const isDeno = isNamedDeno(callee.object as Named & { property?: Named });
-            if (isDeno && DENO.has(name) && node.arguments.length > ARGUMENTS_MAX) report(node);
+            const isMany = node.arguments.length > ARGUMENTS_MAX || isInLoop(node);
+            if (isDeno && DENO.has(name) && isMany) report(node);
             if (!isDeno && NODE.has(name)) report(node);
           },
           // `python -m venv --clear` empties a directory, also one that a link leads to.

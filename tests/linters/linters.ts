@@ -4,6 +4,7 @@
  */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installedPackages } from "../../workers/installed_packages.ts";
 import { madeOnce, placeOf } from "../../workers/made_once.ts";
 import { Making } from "../../workers/making.ts";
 import { environmentsDir } from "../../workers/mod.ts";
@@ -48,6 +49,7 @@ async function ensureRuff(): Promise<string> {
   const interpreter = await madeOnce(place, {
     onWait: () => steps.say("waiting for another process that is creating it"),
     make: (path) => installByPip(path, { python, steps, lock: RUFF }),
+    check: (path) => installedPackages(path, { locks: [RUFF] }),
   });
   return join(dirname(interpreter), "ruff");
 }

@@ -1,7 +1,10 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { environmentChecks } from "../../runs/environment_checks.ts";
-import { madeOnce, placeOf } from "../../workers/made_once.ts";
+import { installedPackages } from "../../workers/installed_packages.ts";
+import { madeAlready, madeOnce, placeOf } from "../../workers/made_once.ts";
+import { basePython } from "../../workers/python_interpreter.ts";
+import { runCommand } from "../../workers/run_command.ts";
 import { PYTHON, withHome } from "../workers/fixtures.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -10,7 +13,8 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 async function installed(home: string, requirements: string[]): Promise<void> {
   const place = placeOf(home, { name: "torch_cpu", text: "", python: PYTHON });
   const make = (dir: string) => install(dir, { as: place.path, requirements });
-  await madeOnce(place, { onWait: () => {}, make });
+  const check = () => Promise.resolve({ packages: {}, missing: [] });
+  await madeOnce(place, { onWait: () => {}, make, check });
 }
 
 async function install(
@@ -98,4 +102,35 @@ Deno.test("environmentChecks() says where environments will be, and what is wron
       says: "Cannot tell because x",
       fix: "Fix: set it",
     }]);
+  }));
+
+Deno.test("environmentChecks() finds a damaged environment, which is then checked at its next use", () =>
+  withHome(async (home) => {
+    const place = placeOf(home, { name: "torch_cpu", text: "", python: PYTHON });
+    const python = await basePython();
+    const check = (path: string) => installedPackages(path, { packages: { tiny: "1.0" } });
+    await madeOnce(place, {
+      onWait: () => {},
+      make: async (path) => {
+        await runCommand([python.path, "-m", "venv", "--without-pip", path]);
+        const [lib] = [...Deno.readDirSync(`${path}/lib`)];
+        const site = `${path}/lib/${lib!.name}/site-packages`;
+        const info = `${site}/tiny-1.0.dist-info`;
+        await Deno.mkdir(info);
+        await Deno.writeTextFile(`${site}/tiny.py`, "");
+        await Deno.writeTextFile(`${info}/METADATA`, "Name: tiny\nVersion: 1.0\n");
+        await Deno.writeTextFile(`${info}/RECORD`, "tiny.py,,\ntiny-1.0.dist-info/METADATA,,\n");
+      },
+      check,
+    });
+    strictEqual((await named(home, "environment"))[0]!.verdict, "OK");
+    const [lib] = [...Deno.readDirSync(`${place.path}/lib`)];
+    await Deno.remove(`${place.path}/lib/${lib!.name}/site-packages/tiny.py`);
+    const [damaged] = await named(home, "environment");
+    deepStrictEqual([damaged!.verdict, damaged!.fix], [
+      "FAIL",
+      "The next run that needs it creates it again",
+    ]);
+    match(damaged!.says, /^torch_cpu of Python .* is damaged: it lacks tiny\.py of tiny$/);
+    strictEqual(await madeAlready(place, check), null);
   }));

@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
 import { Home } from "../../runs/mod.ts";
 import { scratch } from "../flows/fixtures.ts";
 
@@ -54,7 +54,7 @@ Deno.test("Home.open() closes once what an earlier version left open", () =>
     );
     deepStrictEqual(PARTS.map((name) => modeOf(`${home}/${name}`)), ["700", "700", "755", "700"]);
     strictEqual(modeOf(`${home}/holdfast.db`), "600");
-    strictEqual(modeOf(home), "755"); // It may be anything's directory: what is in it is closed.
+    strictEqual(modeOf(home), "755"); // Others may not change it, and what is in it is closed.
   }));
 
 Deno.test("Home.open() leaves a directory that may only be passed through", () =>
@@ -72,4 +72,51 @@ Deno.test("Home.open() opens a home whose checkpoint disk is missing", () =>
     Deno.mkdirSync(`${dir}/home`);
     Deno.symlinkSync(`${dir}/not mounted`, `${dir}/home/checkpoints`);
     await Home.open(`${dir}/home`).close();
+  }));
+
+Deno.test("Home.open() refuses no directory and the root of the file system", () => {
+  const fix = "give the directory of your runs with --home, such as .holdfast";
+  for (const dir of ["", " "]) {
+    throws(() => Home.open(dir), {
+      code: "invalid_input",
+      message: `Cannot use '${dir}' as the home because it names no directory. Fix: ${fix}`,
+    });
+  }
+  for (const dir of ["/", "//", "/tmp/.."]) {
+    throws(() => Home.open(dir), {
+      code: "invalid_input",
+      message: `Cannot use '/' as the home because it is the root of the file system. Fix: ${fix}`,
+    });
+  }
+});
+
+Deno.test("Home.open() takes an own home or empty directory from others who may write to it", () =>
+  withDir(async (dir) => {
+    for (const [name, mode] of [["empty", 0o777], ["home", 0o770], ["shared", 0o1777]] as const) {
+      const home = `${dir}/${name}`;
+      if (name === "home") await Home.open(home).close();
+      else Deno.mkdirSync(home);
+      Deno.chmodSync(home, mode);
+      const told: string[] = [];
+      for (let i = 0; i < 2; i++) {
+        await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+      }
+      strictEqual(modeOf(home), (mode & 0o755).toString(8));
+      strictEqual(told.length, 1);
+      match(told[0]!, /other users could write to it. Now only you can \(chmod go-w\)$/);
+    }
+  }));
+
+Deno.test("Home.open() refuses a directory with other files that others may write to", () =>
+  withDir((dir) => {
+    Deno.writeTextFileSync(`${dir}/somebody's`, "");
+    Deno.chmodSync(dir, 0o777);
+    throws(() => Home.open(dir), {
+      code: "invalid_input",
+      message:
+        `Cannot use '${dir}' as the home because other users can write to it, and a resume ` +
+        `runs what its record names. Fix: chmod go-w '${dir}', or name a new directory in it with ` +
+        `--home '${dir}/holdfast'`,
+    });
+    deepStrictEqual([modeOf(dir), [...Deno.readDirSync(dir)].length], ["777", 1]);
   }));

@@ -1,4 +1,4 @@
-import { rejects } from "node:assert/strict";
+import { match, ok, rejects } from "node:assert/strict";
 import {
   ArtifactStore,
   InvalidInputError,
@@ -25,18 +25,23 @@ async function atStake(after_ms = 0) {
 }
 
 const goesThrough = (home: Home, lost: UnreachableArtifact[], stores = [home.store]) =>
-  refuseLostJournal(home, { stores, lost });
+  refuseLostJournal(home, {
+    stores,
+    lost,
+    marks: [],
+    files: () => Promise.resolve(lost.map(({ path }) => path)),
+  });
 
 async function refused(home: Home, lost: UnreachableArtifact[], why: string): Promise<void> {
-  const message =
-    `Cannot tell which of 1 artifacts in '${home.dir}' are still needed because ${why}`;
-  await rejects(
-    goesThrough(home, lost),
-    new InvalidInputError(message, {
-      home: home.dir,
-      artifacts: 1,
-    }),
-  );
+  await rejects(goesThrough(home, lost), (error: Error) => {
+    ok(error instanceof InvalidInputError);
+    match(
+      error.message,
+      /^Cannot tell which of 1 (artifacts|files) in .* are still needed because /,
+    );
+    ok(error.message.includes(why), error.message);
+    return true;
+  });
 }
 
 Deno.test("refuseLostJournal() lets a home through whose only journal knows its runs", async () => {
@@ -104,18 +109,61 @@ Deno.test("refuseLostJournal() lets a copy of a directory through", async () => 
   await goesThrough(home, lost);
 });
 
-Deno.test("refuseLostJournal() names an artifact that is older by over a second", async () => {
-  const near = await atStake(-1000);
-  await goesThrough(near.home, near.lost);
-  const { home, lost, path, since_ms } = await atStake(-1001);
-  const at = (ms: number) => new Date(ms).toISOString();
-  await refused(
-    home,
-    lost,
-    `${path}, of ${at(since_ms - 1001)}, is older than the journal, of ${at(since_ms - 1000)}. ` +
-      "Fix: restore the journal that it was recorded in; if that no longer exists, remove the " +
-      "older files of artifacts/ by hand",
-  );
+/** As `gc` asks for a run whose journal had recorded up to row `seq`. */
+async function withMark(mark: { store?: string; run?: string; seq: number }) {
+  const { home, lost, id } = await atStake();
+  await createFakeRun(home, "a");
+  const marks = [{ store: id, run: "a", ...mark }];
+  const files = [`${home.dir}/checkpoints/a/1`, `${home.dir}/artifacts/aa/lost`];
+  return (options: { accept?: string; files?: string[]; lost?: UnreachableArtifact[] } = {}) =>
+    refuseLostJournal(home, {
+      stores: [home.store],
+      marks,
+      lost,
+      ...options,
+      files: () => Promise.resolve(options.files ?? files),
+    });
+}
+
+for (
+  const [mark, why] of [
+    [{ seq: 9 }, /the open journal ends at row 0 of run 'a', which had recorded row 9: it is an o/],
+    [
+      { run: "b", seq: 0 },
+      /the open journal lacks run 'b', which had recorded row 0: it is an old/,
+    ],
+    [{ store: OTHER, seq: 0 }, /artifacts were put by run 'a' of journal f{32}, which is not open/],
+    [{ store: "unknown", seq: 0 }, /artifacts were put before this home's first run/],
+  ] as const
+) {
+  Deno.test(`refuseLostJournal() refuses what no journal names: ${why.source.slice(0, 40)}`, async () => {
+    const ask = await withMark(mark);
+    await rejects(ask(), (error: Error) => {
+      match(
+        error.message,
+        /^Cannot tell which of 2 files in .* because no journal names them, and/,
+      );
+      match(error.message, why);
+      match(error.message, /Fix: restore the newest copy of the journal, or name the right one/);
+      match(error.message, /:\n {2}artifacts\/aa\/lost\n {2}checkpoints\/a\/1$/);
+      return true;
+    });
+    await ask({ files: [] }); // Nothing is at stake.
+  });
+}
+
+Deno.test("refuseLostJournal() lets a journal through that ends where the mark says", async () => {
+  await (await withMark({ seq: 0 }))();
+});
+
+Deno.test("refuseLostJournal() accepts exactly the files that it has listed", async () => {
+  const ask = await withMark({ seq: 9 });
+  const code = await ask().then(() => "", (error) => error.facts.accept as string);
+  match(code, /^[0-9a-f]{12}$/);
+  const more = (options: object) => rejects(ask(options), /Cannot tell which of/);
+  await more({ accept: "0".repeat(12) });
+  await more({ accept: code, files: ["/another"] });
+  await ask({ accept: code });
 });
 
 Deno.test("refuseLostJournal() names a home that shares the artifacts", async () => {

@@ -1,6 +1,6 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
+import { defineStage, DrainedError, type EngineEvent, graph } from "../../engine/mod.ts";
 import { Paths, Rows } from "../../flows/mod.ts";
 import { createRun, executeRun, Home } from "../../runs/mod.ts";
 import { scratch } from "../flows/fixtures.ts";
@@ -65,6 +65,37 @@ Deno.test("executeRun() interrupts a run that should stop before it starts", asy
     strictEqual(outcome.status, "interrupted");
     const again = (await home.store.head("a"))!;
     strictEqual((await executeRun(home, { ...built, head: again })).status, "done");
+  });
+});
+
+Deno.test("executeRun() interrupts a run whose environment was not finished, and it can be resumed", async () => {
+  const stop = new AbortController();
+  const needs = defineStage({
+    name: "needs_an_environment",
+    version: 1,
+    input: z.strictObject({}),
+    output: z.number(),
+    attempts_max: 1,
+    run: () => {
+      if (stop.signal.aborted) return 1;
+      stop.abort();
+      throw new DrainedError("Cannot finish the Python environment because the run stops", {}, {
+        retryable: true,
+        counted: false,
+      });
+    },
+  });
+  const needy = graph("needy", z.strictObject({}), (g) => g.stage(needs, {}));
+  await withHome(async (home) => {
+    const head = await createRun(home, needy, { config: {}, entry: ENTRY, id: "a" });
+    const built = { head, graph: needy.build({}) };
+    const first = await executeRun(home, built, { drain: stop.signal });
+    strictEqual(first.status, "interrupted");
+    const again = (await home.store.head("a"))!;
+    deepStrictEqual(await executeRun(home, { ...built, head: again }), {
+      status: "done",
+      output: 1,
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { InfrastructureError } from "../../engine/mod.ts";
+import { DrainedError, InfrastructureError } from "../../engine/mod.ts";
 import { ensureEnvironment, ensureRequirements, environmentsDir } from "../../workers/mod.ts";
 import { basePython } from "../../workers/python_interpreter.ts";
 import { Making } from "../../workers/making.ts";
@@ -106,6 +106,19 @@ Deno.test("ensureEnvironment() makes an environment once, and again if it was cu
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
   }));
 
+Deno.test("ensureEnvironment() makes a damaged environment again", () =>
+  withHome(async (home) => {
+    const chosen = await options(home);
+    const python = await ensureEnvironment("torch_cpu", chosen);
+    const path = python.slice(0, -"/bin/python".length);
+    const [lib] = [...Deno.readDirSync(`${path}/lib`)];
+    const module = `${path}/lib/${lib!.name}/site-packages/tiny_module.py`;
+    await Deno.remove(module);
+    await Deno.remove(`${path}/packages.json`); // As `doctor` does, or an older version.
+    strictEqual(await ensureEnvironment("torch_cpu", chosen), python);
+    ok((await Deno.stat(module)).isFile);
+  }));
+
 Deno.test("a changed requirements file makes a different environment", () =>
   withHome(async (home) => {
     const chosen = await options(home);
@@ -185,7 +198,11 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
       `echo "$@" >> '${asked}'\ncase "$*" in *dry-run*torch-backend*) exit 0;; ` +
       "*torch-backend*dry-run*) exit 0;; *dry-run*) exit 1;; esac\n";
     await Deno.writeTextFile(join(path, "bin", "uv"), answer, { mode: 0o755 });
-    await ensureEnvironment("torch_cpu", { dir: home, requirements_dir: await requirements(home) });
+    // That uv installs nothing, which is tried again without its cache and then refused.
+    await rejects(
+      ensureEnvironment("torch_cpu", { dir: home, requirements_dir: await requirements(home) }),
+      /'torch_cpu' because the installation is incomplete: it lacks a Python that runs: .*Fix: /,
+    );
     const calls = (await Deno.readTextFile(asked)).trim().split("\n");
     const short = calls.map((call) =>
       ["--dry-run", "--torch-backend cpu", "pytorch_cpu", "pytorch_cuda", "/torch.txt"].filter((
@@ -197,8 +214,45 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
       "--dry-run --torch-backend cpu pytorch_cpu",
       "--torch-backend cpu pytorch_cpu",
       "/torch.txt",
+      "--torch-backend cpu pytorch_cpu",
+      "/torch.txt",
     ]);
+    const again = calls.map((call) => call.endsWith(" --reinstall --no-cache"));
+    deepStrictEqual(again, [false, false, false, false, true, true]);
     ok(calls.every((call) => call.includes("--require-hashes")));
+  }));
+
+Deno.test("a stop ends the creation of an environment at once, and the next use creates it", () =>
+  withHome(async (home) => {
+    const python = await basePython();
+    const { path } = await Uv.place(home, python);
+    await Deno.mkdir(join(path, "bin"), { recursive: true });
+    await Deno.symlink(python.path, join(path, "bin", "python"));
+    const stubborn = "#!/bin/sh\ntrap '' INT TERM\necho waits >&2\nsleep 600\n";
+    await Deno.writeTextFile(join(path, "bin", "uv"), stubborn, { mode: 0o755 });
+    const stop = new AbortController();
+    const watcher = Deno.watchFs(home);
+    const making = ensureEnvironment("torch_cpu", {
+      dir: home,
+      requirements_dir: await requirements(home),
+      signal: stop.signal,
+    });
+    const ended = rejects(making, (error: Error) => {
+      ok(error instanceof DrainedError && error.retryable && !error.counted, String(error));
+      match(
+        error.message,
+        /^Cannot finish the Python environment 'torch_cpu' because the run stops/,
+      );
+      return true;
+    });
+    const isWaiting = () =>
+      [...Deno.readDirSync(home)].some(({ name }) =>
+        name.startsWith("torch_cpu") && name.endsWith(".log") &&
+        Deno.readTextFileSync(join(home, name)).includes("waits")
+      );
+    for await (const _ of watcher) if (isWaiting()) break;
+    stop.abort();
+    await ended;
   }));
 
 Deno.test("a disk without room is found before anything is fetched", () =>

@@ -8,7 +8,7 @@ import {
 } from "node:assert/strict";
 import { basename, dirname } from "node:path";
 import { namesIn } from "../../workers/files_on_disk.ts";
-import { factsOf, madeOnce, placeOf } from "../../workers/made_once.ts";
+import { distrust, factsOf, madeOnce, packagesOf, placeOf } from "../../workers/made_once.ts";
 import { gate, PYTHON, withHome } from "./fixtures.ts";
 
 const of = (dir: string, python = PYTHON) => placeOf(dir, { name: "torch", text: "", python });
@@ -21,7 +21,8 @@ function maker() {
     await Deno.mkdir(`${path}/bin`, { recursive: true });
     await Deno.writeTextFile(`${path}/bin/python`, "");
   };
-  return { events, options: { make, onWait: () => void events.push("waits") } };
+  const check = () => Promise.resolve({ packages: { tiny: "1.0" }, missing: [] as string[] });
+  return { events, options: { make, check, onWait: () => void events.push("waits") } };
 }
 
 Deno.test("placeOf() has another directory for another name, text or Python", () => {
@@ -146,4 +147,64 @@ Deno.test("madeOnce() says which variable names a directory that can be written"
       madeOnce(of(`${home}/file/env`), options),
       /^InvalidInputError: Cannot use '.*\/file\/env' for Python .*Fix: set HOLDFAST_ENV_DIR to/,
     );
+  }));
+
+Deno.test("madeOnce() refuses an installation that lacks something, and names it", () =>
+  withHome(async (home) => {
+    const place = of(home);
+    const { options } = maker();
+    const missing = ["sympy 1.14.0", "websockets/__init__.py of websockets"];
+    await rejects(
+      madeOnce(place, { ...options, check: () => Promise.resolve({ packages: {}, missing }) }),
+      /'torch' because the installation is incomplete: it lacks sympy 1\.14\.0; websockets\/__init/,
+    );
+    strictEqual(await factsOf(place.path), null);
+  }));
+
+Deno.test("madeOnce() checks a place once, and makes a damaged one again", () =>
+  withHome(async (home) => {
+    const place = of(home);
+    const { events, options } = maker();
+    let checks = 0;
+    let missing = [] as string[];
+    const check = () => {
+      checks++;
+      return Promise.resolve({ packages: { tiny: "1.0" }, missing });
+    };
+    const use = () => madeOnce(place, { ...options, check });
+    for (const _ of [1, 2]) await use();
+    deepStrictEqual([checks, packagesOf(place.path)], [1, { tiny: "1.0" }]);
+    await distrust(place.path);
+    await use();
+    deepStrictEqual([checks, events], [2, ["made"]]);
+    await distrust(place.path);
+    missing = ["tiny.py of tiny"];
+    await rejects(use(), /incomplete/); // What it makes lacks it, too.
+    missing = [];
+    await use();
+    deepStrictEqual(events, ["made", "made", "made"]);
+  }));
+
+Deno.test("madeOnce() stops waiting for another maker when asked", () =>
+  withHome(async (home) => {
+    const place = of(home);
+    const { options } = maker();
+    const [making, finish, waits] = [gate(), gate(), gate()];
+    const first = madeOnce(place, {
+      ...options,
+      make: async (path) => {
+        making.open();
+        await finish.opened;
+        await options.make(path);
+      },
+    });
+    await making.opened;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const second = madeOnce(place, { ...options, signal, onWait: () => waits.open() });
+    await waits.opened;
+    stop.abort(new Error("Ctrl-C"));
+    await rejects(second, /Ctrl-C/);
+    finish.open();
+    await first;
   }));

@@ -17,6 +17,7 @@ async function unused(dir: string) {
   const place = older(dir);
   await madeOnce(place, {
     onWait: () => {},
+    check: () => Promise.resolve({ packages: {}, missing: [] }),
     make: async (path) => {
       await Deno.mkdir(`${path}/bin`, { recursive: true });
       await Deno.symlink("/bin/sleep", `${path}/bin/python`);
@@ -58,7 +59,8 @@ Deno.test("collectEnvironments() removes the unused and leftovers, and nothing e
   withHome(async (dir) => {
     const wanted = await used(dir);
     const { path } = await unused(dir);
-    const facts = (await Deno.stat(`${path}/holdfast.json`)).size;
+    const [told, packages] = [`${path}/holdfast.json`, `${path}/packages.json`];
+    const facts = (await Deno.stat(told)).size + (await Deno.stat(packages)).size;
     await Deno.mkdir(`${path}.0a1b2c3d.making`);
     await Deno.writeTextFile(`${path}.0a1b2c3d.making/half`, "123");
     await Deno.mkdir(`${dir}/.removing-${crypto.randomUUID()}`);

@@ -52,3 +52,57 @@ Deno.test("runCommand() ends the command and rejects with the signal's reason", 
 Deno.test("runCommand() gives the command no input to wait for", async () => {
   strictEqual((await runCommand(["cat"])).success, true);
 });
+
+Deno.test("runCommand() with a group of its own gives code and lines, and leaves the terminal's", async () => {
+  const own = new TextDecoder().decode(
+    (await new Deno.Command("ps", { args: ["-o", "pgid=", "-p", `${Deno.pid}`] }).output()).stdout,
+  );
+  const { code, lines } = await runCommand(sh("ps -o pgid= -p $$; cat; exit 3"), {
+    own_group: true,
+  });
+  deepStrictEqual([code, lines.length], [3, 1]);
+  ok(lines[0] !== own.trimEnd(), String(lines[0]));
+});
+
+/** Ends when no process has the fifo open for writing any more. */
+async function withFifo(body: (fifo: string, ended: Promise<string>) => Promise<void>) {
+  const dir = await Deno.makeTempDir({ prefix: "run_command_test_" });
+  const fifo = `${dir}/fifo`;
+  await new Deno.Command("mkfifo", { args: [fifo] }).output();
+  try {
+    await body(fifo, Deno.readTextFile(fifo));
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+/** Ignores what can be ignored, and so does a process that it leaves. */
+const stubborn = (fifo: string) =>
+  sh(`exec 9>'${fifo}'; trap '' INT TERM HUP; sleep 600 & echo started; wait`);
+
+Deno.test("runCommand() with a group of its own ends all of it at once", () =>
+  withFifo(async (fifo, ended) => {
+    const stop = new AbortController();
+    const ran = runCommand(stubborn(fifo), {
+      own_group: true,
+      signal: stop.signal,
+      onLine: () => stop.abort(new Error("Ctrl-C")),
+    });
+    await rejects(ran, /Ctrl-C/);
+    strictEqual(await ended, "");
+  }));
+
+Deno.test("runCommand() with a group of its own starts nothing after its signal", async () => {
+  const signal = AbortSignal.abort(new Error("Ctrl-C"));
+  await rejects(runCommand(sh("true"), { own_group: true, signal }), /Ctrl-C/);
+});
+
+Deno.test("a group of a command ends with the process that runs it, even by SIGKILL", () =>
+  withFifo(async (fifo, ended) => {
+    const module = new URL("../../workers/run_command.ts", import.meta.url).href;
+    const argv = JSON.stringify(stubborn(fifo));
+    const script = `import { runCommand } from ${JSON.stringify(module)};` +
+      `await runCommand(${argv}, { own_group: true, onLine: () => Deno.kill(Deno.pid, "SIGKILL") });`;
+    const { signal } = await new Deno.Command(Deno.execPath(), { args: ["eval", script] }).output();
+    deepStrictEqual([signal, await ended], ["SIGKILL", ""]);
+  }));

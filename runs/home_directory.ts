@@ -1,0 +1,45 @@
+/** Which directory can be a home, and that nobody else can write to it. */
+import { chmodSync, existsSync, readdirSync, statSync } from "node:fs";
+import { parse, resolve } from "node:path";
+import { InvalidInputError } from "../engine/mod.ts";
+
+/** Permission of other users to write. */
+const OTHERS_WRITE = 0o022;
+
+/**
+ * The absolute path of a home.
+ * @throws {InvalidInputError} If it names no directory, or the root of the file system.
+ */
+export function homeDirectory(dir: string): string {
+  const home = resolve(dir);
+  const isEmpty = dir.trim() === "";
+  if (!isEmpty && home !== parse(home).root) return home;
+  const why = isEmpty ? "it names no directory" : "it is the root of the file system";
+  throw new InvalidInputError(
+    `Cannot use '${isEmpty ? dir : home}' as the home because ${why}. Fix: give the directory of ` +
+      "your runs with --home, such as .holdfast",
+    { home: dir },
+  );
+}
+
+/**
+ * Takes a home from others who may write to it: they could replace its journal, which names what a
+ * resume runs. True: they could. A directory of other files is not changed.
+ * @throws {InvalidInputError} If others may write to it, and it belongs to a different user or
+ * also has files that belong to no home.
+ */
+export function takeHome(home: string): boolean {
+  const found = statSync(home, { throwIfNoEntry: false });
+  if (!found?.isDirectory() || (found.mode & OTHERS_WRITE) === 0) return false;
+  const isHome = existsSync(`${home}/holdfast.db`) || existsSync(`${home}/nonce`);
+  if (found.uid === Deno.uid() && (isHome || readdirSync(home).length === 0)) {
+    chmodSync(home, found.mode & 0o7777 & ~OTHERS_WRITE);
+    return true;
+  }
+  throw new InvalidInputError(
+    `Cannot use '${home}' as the home because other users can write to it, and a resume runs what ` +
+      `its record names. Fix: chmod go-w '${home}', or name a new directory in it with ` +
+      `--home '${home}/holdfast'`,
+    { home },
+  );
+}

@@ -1,0 +1,157 @@
+/**
+ * How far the journal of a run had got, kept beside the run's files and beside the artifacts: shows
+ * a journal that was lost, or replaced by an older copy. File times say nothing: copies change them.
+ */
+import { existsSync, lstatSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import {
+  type EngineEvent,
+  isOwnedBy,
+  JOURNAL_FILE,
+  makeDirectory,
+  ownerOf,
+  PRIVATE_FILE,
+  readDerivedJson,
+  removeTree,
+  RunId,
+} from "../engine/mod.ts";
+import { namesIn } from "./names_in.ts";
+import type { Home } from "./home.ts";
+
+const JournalMark = z.strictObject({
+  store: z.string().describe("Identity of the journal."),
+  run: RunId,
+  seq: z.int().nonnegative().describe("A row of the run that was durable when this was written."),
+});
+export type JournalMark = z.infer<typeof JournalMark>;
+
+/** In the directory of artifacts: a mark of each run that has put artifacts there. */
+const MARKS = "journals";
+const MARKED_FOLDERS = ["runs", "checkpoints"] as const;
+/** A mark for artifacts that were there before any journal that the home knows. */
+export const UNKNOWN: JournalMark = { store: "unknown", run: "unknown", seq: 0 };
+
+/**
+ * Raises a run's marks to what its journal has now. `lower`: also lowers them, if a person has
+ * accepted that what came later is lost.
+ */
+export async function markJournal(home: Home, run: string, { lower = false } = {}): Promise<void> {
+  const head = await home.store.head(run);
+  if (head === null) return;
+  const owner = await home.owner(run);
+  const mark = { store: owner.store, run, seq: head.last_seq };
+  const write = (path: string) => {
+    const known = readMark(path);
+    const isOlder = known?.store === mark.store && known.run === run && known.seq > mark.seq;
+    if (lower || !isOlder) writeMark(path, mark);
+  };
+  for (const folder of MARKED_FOLDERS) {
+    const dir = join(home.dir, folder, run);
+    const found = ownerOf(dir);
+    const isOurs = found !== null && isOwnedBy(found, owner, { home: home.dir, folder });
+    if (isOurs && !lstatSync(dir).isSymbolicLink()) write(join(dir, JOURNAL_FILE));
+  }
+  makeDirectory(join(home.artifacts.dir, MARKS));
+  write(join(home.artifacts.dir, MARKS, fileOf(mark)));
+}
+
+/** Rows that name files which `gc` would otherwise take for leftovers. */
+const FILES = new Set(["note/checkpoint", "note/publication", "note/reference"]);
+
+/** Marks a run whenever its engine has recorded files or closed a round, and at its end. */
+export class JournalMarking {
+  readonly #home: Home;
+  readonly #run: string;
+  readonly #say: (text: string) => void;
+  #tail: Promise<void> = Promise.resolve();
+
+  /** `say` receives why a mark could not be written, which costs protection, never the run. */
+  constructor(home: Home, { run, say }: { run: string; say: (text: string) => void }) {
+    this.#home = home;
+    this.#run = run;
+    this.#say = say;
+  }
+
+  on(event: EngineEvent): void {
+    const names = event.type === "note" && FILES.has(event.kind);
+    if (names || event.type === "round_closed") void this.mark();
+  }
+
+  /** Settles when the marks have what was recorded before the call. */
+  mark(): Promise<void> {
+    return this.#tail = this.#tail.then(() => markJournal(this.#home, this.#run))
+      .catch((error: Error) => this.#say(`The journal was not marked: ${error.message}`));
+  }
+}
+
+/**
+ * All marks of a home. A run's directory with the mark of a different run is a copy, and a home that
+ * links to a folder of this one has directories there.
+ */
+export async function journalMarks(home: Home): Promise<JournalMark[]> {
+  const id = await home.identity();
+  const found: (JournalMark | null)[] = [];
+  for (const folder of MARKED_FOLDERS) {
+    for (const run of await namesIn(join(home.dir, folder))) {
+      const dir = join(home.dir, folder, run);
+      const mark = readMark(join(dir, JOURNAL_FILE));
+      if (mark?.run === run && ownerOf(dir)?.home === id) found.push(mark);
+    }
+  }
+  const dir = join(home.artifacts.dir, MARKS);
+  for (const name of await namesIn(dir)) found.push(readMark(join(dir, name)));
+  const marks = found.filter((mark) => mark !== null);
+  return await hasUnknownArtifacts(home) ? [...marks, UNKNOWN] : marks;
+}
+
+/**
+ * Before a home's first run: artifacts that are there already belong to a journal that nobody knows.
+ */
+export async function markUnknownArtifacts(home: Home): Promise<void> {
+  if (!await hasUnknownArtifacts(home)) return;
+  makeDirectory(join(home.artifacts.dir, MARKS));
+  writeMark(join(home.artifacts.dir, MARKS, fileOf(UNKNOWN)), UNKNOWN);
+}
+
+/**
+ * After a person has accepted that what these journals recorded is lost, or if nothing of it is
+ * left: the marks become what the open journals have.
+ */
+export async function acceptMarks(home: Home, lost: readonly JournalMark[]): Promise<void> {
+  const { id } = await home.store.identity();
+  for (const mark of lost) {
+    const isKnown = mark.store === id && await home.store.head(mark.run) !== null;
+    if (isKnown) await markJournal(home, mark.run, { lower: true });
+    else await removeMark(home, mark);
+  }
+}
+
+async function removeMark(home: Home, mark: JournalMark): Promise<void> {
+  const path = join(home.artifacts.dir, MARKS, fileOf(mark));
+  await removeTree(path, { home: home.dir, named: /.*\.json/, owner: null });
+}
+
+/** Also before the first mark is written. */
+async function hasUnknownArtifacts(home: Home): Promise<boolean> {
+  const { dir } = home.artifacts;
+  if (existsSync(join(dir, MARKS)) || (await home.store.heads()).length > 0) return false;
+  const { id } = await home.store.identity();
+  if (home.knownStores().some((known) => known.id === id)) return false;
+  const folders = (await namesIn(dir)).filter((name) => /^[0-9a-f]{2}$/.test(name));
+  const files = await Promise.all(folders.map((name) => namesIn(join(dir, name))));
+  return files.flat().length > 0;
+}
+
+const fileOf = ({ store, run }: JournalMark) => `${run}.${store}.json`;
+
+function readMark(path: string): JournalMark | null {
+  return JournalMark.safeParse(readDerivedJson(path)).data ?? null;
+}
+
+/** A reader sees the old mark or the new one. */
+function writeMark(path: string, mark: JournalMark): void {
+  const fresh = `${path}.${crypto.randomUUID()}`;
+  Deno.writeTextFileSync(fresh, `${JSON.stringify(mark)}\n`, { mode: PRIVATE_FILE });
+  Deno.renameSync(fresh, path);
+}

@@ -1,0 +1,136 @@
+/** A journal that was replaced by an older copy, or lost, is told from the whole one by its marks. */
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { z } from "zod";
+import { defineStage, graph } from "../../engine/mod.ts";
+import { collectGarbage, createRun, executeRun, Home } from "../../runs/mod.ts";
+import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
+import { scratch } from "../flows/fixtures.ts";
+
+const VERSION = "0123456789ab";
+const PUBLICATION = "0123456789abcdef";
+
+/** A run that records a checkpoint, as the trainer does, and an artifact. */
+const save = defineStage({
+  name: "save",
+  version: 1,
+  input: z.strictObject({ dir: z.string() }),
+  output: z.unknown(),
+  async run({ dir }, ctx) {
+    const rest = { digest: "", world_size: 1, files: [], number: 1, round: 1, metric: null };
+    await ctx.record("note/checkpoint", VERSION, { version: VERSION, dir, ...rest });
+    return await ctx.artifacts.putJson({ batch: 1 });
+  },
+});
+const Config = z.strictObject({ dir: z.string() });
+const saving = graph("saving", Config, (g, c) => g.stage(save, { dir: c.dir }));
+const ALL = { younger_than_ms: -60_000 };
+const DATABASE = ["", "-wal", "-shm"];
+
+const copyOf = (home: Home) => `${home.dir}-copy.db`;
+const checkpoint = (home: Home) => `${home.checkpointsDir("a")}/000001-${VERSION}-1-1`;
+const publication = (home: Home) => `${home.runDir("a")}/publications/${PUBLICATION}`;
+const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
+
+/** A home whose run is done, beside a copy of its journal from before the run started. */
+async function withCopy(): Promise<Home> {
+  let home = Home.open(`${await scratch()}/home`);
+  const config = { dir: checkpoint(home) };
+  const head = await createRun(home, saving, { config, entry: "", id: "a" });
+  await home.close(); // Writes all into the one file.
+  await Deno.copyFile(`${home.dir}/holdfast.db`, copyOf(home));
+  home = Home.open(home.dir);
+  await executeRun(home, { head, graph: saving.build(config) });
+  for (const dir of [checkpoint(home), publication(home)]) {
+    await Deno.mkdir(dir, { recursive: true });
+  }
+  return home;
+}
+
+/** `copy`: puts the older journal back; else the home has none, and begins a new one. */
+async function replaceJournal(home: Home, { copy }: { copy: boolean }): Promise<Home> {
+  await home.close();
+  for (const part of DATABASE) await Deno.remove(`${home.dir}/holdfast.db${part}`).catch(() => {});
+  if (copy) await Deno.copyFile(copyOf(home), `${home.dir}/holdfast.db`);
+  return Home.open(home.dir);
+}
+
+/** The code with which a refused `gc` may go on. */
+async function codeOf(home: Home, why: RegExp): Promise<string> {
+  const error = await collectGarbage(home, ALL).then(
+    () => new Error("gc did not refuse"),
+    (error: Error) => error,
+  );
+  match(error.message, why);
+  return /--accept ([0-9a-f]{12})/.exec(error.message)![1]!;
+}
+
+Deno.test("executeRun() marks how far the journal had got beside the files and the artifacts", async () => {
+  const home = await withCopy();
+  const { last_seq } = (await home.store.head("a"))!;
+  const { id } = await home.store.identity();
+  const mark = { store: id, run: "a", seq: last_seq };
+  ok(last_seq > 0);
+  deepStrictEqual(await journalMarks(home), [mark, mark, mark]);
+  await home.close();
+});
+
+Deno.test("gc refuses an older copy of the journal, and removes exactly what was accepted", async () => {
+  let home = await withCopy();
+  const { last_seq } = (await home.store.head("a"))!;
+  home = await replaceJournal(home, { copy: true });
+  const why = new RegExp(`ends at row 0 of run 'a', which had recorded row ${last_seq}: it is an`);
+  const code = await codeOf(home, why);
+  const files = [checkpoint(home), publication(home)];
+  deepStrictEqual(await Promise.all(files.map(exists)), [true, true]);
+  const another = await home.artifacts.putJson({ since: "then" });
+  const other = await codeOf(home, why);
+  ok(other !== code);
+  await rejects(collectGarbage(home, { ...ALL, accept: code }), why);
+  await collectGarbage(home, { ...ALL, accept: other, dry_run: true });
+  strictEqual(await home.artifacts.has(another), true);
+  const { artifacts } = await collectGarbage(home, { ...ALL, accept: other });
+  strictEqual(artifacts.count, 2);
+  deepStrictEqual(await Promise.all(files.map(exists)), [false, false]);
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0); // The journal is the right one now.
+  await home.close();
+});
+
+Deno.test("executeRun() refuses an older copy of the journal until gc has accepted it", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const head = (await home.store.head("a"))!;
+  const graph = saving.build({ dir: checkpoint(home) });
+  await rejects(
+    executeRun(home, { head, graph }),
+    /^InvalidInputError: Cannot continue run 'a' because its journal is an older copy: it ends at row 0, .*Fix: /,
+  );
+  const accept = await codeOf(home, /older copy/);
+  await collectGarbage(home, { ...ALL, accept });
+  strictEqual((await executeRun(home, { head, graph })).status, "done");
+  await home.close();
+});
+
+Deno.test("gc refuses artifacts whose journal is gone, whatever their times, even beside a new run", async () => {
+  let home = await withCopy();
+  for (const name of ["runs", "checkpoints", "logs"]) {
+    await Deno.remove(`${home.dir}/${name}`, { recursive: true });
+  }
+  for (const name of ["stores", "nonce"]) await Deno.remove(`${home.dir}/${name}`);
+  home = await replaceJournal(home, { copy: false });
+  const why = /artifacts were put by run 'a' of journal [0-9a-f]{32}, which is not open/;
+  await codeOf(home, why);
+  await createRun(home, saving, { config: { dir: "" }, entry: "", id: "b" });
+  const { artifacts } = await collectGarbage(home, { ...ALL, accept: await codeOf(home, why) });
+  strictEqual(artifacts.count, 1);
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.close();
+});
+
+Deno.test("a mark is never lowered by an older journal", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const before = await journalMarks(home);
+  await markJournal(home, "a");
+  deepStrictEqual(await journalMarks(home), before);
+  await markJournal(home, "a", { lower: true });
+  deepStrictEqual((await journalMarks(home)).map(({ seq }) => seq), [0, 0, 0]);
+  await home.close();
+});
