@@ -275,7 +275,8 @@ async function pytorchFor(
   if (!outcome.success) throw making.failure("looking up PyTorch", outcome);
   making.say(
     "PyTorch's CPU build is not in your package index, and PyTorch's index cannot be reached: " +
-      "installing the CUDA build, which is large",
+      "installing the CUDA build, which is large. There may be a CPU build for a different Python: " +
+      "name one with HOLDFAST_PYTHON",
   );
   checkRoom(making, [cuda.file, ...options.requirements], options);
   return cuda;
