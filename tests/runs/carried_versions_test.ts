@@ -40,7 +40,12 @@ Deno.test("closedRound() leaves out what a round hands on besides models", async
 });
 
 Deno.test("closedRound() reads a record that has moved to an artifact", async () => {
-  const moved = await artifacts.putJson({ round: 3, carried: { policy: policy("a") } });
+  const moved = await artifacts.putJson({
+    round: 3,
+    carried: { policy: policy("a") },
+    tally: {},
+    total: {},
+  });
   const row = { kind: "round", key: "round/3", value: JSON.stringify({ $artifact: moved }) };
   deepStrictEqual(
     (await closedRound(artifacts, row as NewRow))?.carried,
