@@ -48,7 +48,7 @@ export const NOT_RUN: NotRun[] = [
     covered_by: ".ci/run",
   })),
   {
-    command: "deno install -g -A --frozen=false --config deno.json -n holdfast cli/main.ts",
+    command: "deno task install",
     why: "installs for the user",
     instead: null,
     covered_by: "tests/cli/install_test.ts",
