@@ -8,6 +8,7 @@ import { type IndexedFile, type IndexFooter, readEntries, RowIndexWriter } from 
 import { type FoundShape, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "./source_config.ts";
 import type { SourceFile } from "./source_files.ts";
+import { keptOwnSystem } from "./normalise.ts";
 import { readRow, type RowNeeds } from "./source_row.ts";
 import { isUnpacked, unpack, unpackedPath } from "./unpacked_file.ts";
 
@@ -108,6 +109,7 @@ class IndexPass {
     const shapes = new Map<string, { rows: number; fields: string[] }>();
     const number = this.#indexed.length;
     let rows = 0;
+    let kept_own_system = false;
     if (most > 0) {
       for await (const line of byteLines(path, { named: file.path })) {
         if (file.format.rows === undefined) this.#digest.update(line.bytes).update("\n");
@@ -117,12 +119,15 @@ class IndexPass {
         if (columns === null) continue;
         const found = shapeOf(columns, source.fields);
         const row = readRow(columns, { source, place, needs: this.#options.needs, found });
+        kept_own_system ||= keptOwnSystem(row, source);
         this.#ids.add(row.row_id, this.#index.size);
         this.#index.add({ file: number, start: line.start, length: line.bytes.length });
         count(shapes, found);
         if (++rows === most) break;
       }
     }
+    // These rows read otherwise than in runs of earlier versions, whose digests have no such mark.
+    if (kept_own_system) this.#digest.update("own system\0");
     this.#indexed.push({
       rows,
       kept: rows,

@@ -189,8 +189,17 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   const asked = messages.map((message, i) =>
     i === asker ? { ...message, content: (message.content ?? "") + tail } : message
   );
-  const instructed = asked.some(({ role }) => INSTRUCTING.includes(role));
-  return source.system === undefined || instructed
+  return source.system === undefined || isInstructed(asked)
     ? asked
     : [{ role: "system", content: source.system }, ...asked];
+}
+
+function isInstructed(prompt: Prompt): boolean {
+  return typeof prompt !== "string" && prompt.some(({ role }) => INSTRUCTING.includes(role));
+}
+
+/** Whether a row kept a system message of its own, beside which earlier versions put the source's. */
+export function keptOwnSystem({ prompt }: Row, { system }: Omit<SourceConfig, "path">): boolean {
+  return system !== undefined && isInstructed(prompt) &&
+    (prompt[0] as Message).content !== system;
 }
