@@ -198,7 +198,7 @@ function isInstructed(prompt: Prompt): boolean {
   return typeof prompt !== "string" && prompt.some(({ role }) => INSTRUCTING.includes(role));
 }
 
-/** Whether a row kept a system message of its own, beside which earlier versions put the source's. */
+/** Whether a row kept its system message, beside which earlier versions put the source's. */
 export function keptOwnSystem({ prompt }: Row, { system }: Omit<SourceConfig, "path">): boolean {
   return system !== undefined && isInstructed(prompt) &&
     (prompt[0] as Message).content !== system;

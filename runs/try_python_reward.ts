@@ -34,6 +34,9 @@ export type TriedReward = {
  */
 export type TriedStyle = { style: string; unit: "sample" | "group"; why: string };
 
+/** `left`: what calls leave behind in their process, which is replaced for it; null: nothing. */
+export type Tried = { style: TriedStyle | null; left: string | null; results: TriedReward[] };
+
 /**
  * Scores items like the reward pool, with a Python reward function or a grader in one separate
  * process, or with the reward model of a directory. Rows with the same prompt are one group.
@@ -46,7 +49,7 @@ export async function tryPythonReward(
     /** The configuration whose Python it is; empty: the managed one. */
     & { config: Record<string, unknown> }
     & Pick<ScoringFunction, "process" | "settings">,
-): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
+): Promise<Tried> {
   const python = await trainerPython(options.config);
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.try_function",
@@ -68,7 +71,7 @@ export async function tryPythonReward(
     });
   }
   const lines = stdout.trim().split("\n").filter(Boolean).map((line) =>
-    JSON.parse(line) as Answer | TriedStyle
+    JSON.parse(line) as Answer | TriedStyle | Pick<Tried, "left">
   );
   const results = lines.flatMap((line) => "id" in line ? [line] : []);
   const tried = options.rows.map(({ id, completion }) => {
@@ -85,7 +88,9 @@ export async function tryPythonReward(
       ms: result?.ms ?? 0,
     };
   });
-  return { style: lines.find((line) => "unit" in line) ?? null, results: tried };
+  const style = lines.find((line) => "unit" in line) ?? null;
+  const left = lines.find((line) => "left" in line)?.left ?? null;
+  return { style, left, results: tried };
 }
 
 /** The rows of each prompt, in the order of the first of each. */

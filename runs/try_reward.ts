@@ -3,7 +3,12 @@ import { firstRows, type RewardStyle, type Row, textOf } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { namedConfig, namedRows } from "./named_rows.ts";
-import { type TriedReward, type TriedStyle, tryPythonReward } from "./try_python_reward.ts";
+import {
+  type Tried,
+  type TriedReward,
+  type TriedStyle,
+  tryPythonReward,
+} from "./try_python_reward.ts";
 
 const SETS_STYLE = "style";
 /** Of a reward model, which has no setting for it. */
@@ -25,6 +30,8 @@ export type RewardTest = {
   reward: string;
   /** How a function in Python is called; null: it is none. */
   style: TriedStyle | null;
+  /** What its calls leave behind in their process, a sentence; null: nothing. */
+  left: string | null;
   rows: number;
   failed: number;
   /** Rows with nothing to grade by. */
@@ -48,7 +55,7 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   const named = await namedRows(options.data, { home: options.home });
   const { table } = named.find(({ split }) => split === "train") ?? named[0]!;
   const rows = await firstRows(table, options.count);
-  const { style, results } = await tryOn(rows, name, options);
+  const { style, left, results } = await tryOn(rows, name, options);
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number) =>
     times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
@@ -63,14 +70,14 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   const counts = { rows: results.length, failed, ungraded, failures };
   const times_ms = { p50_ms: at(0.5), p99_ms: at(0.99) };
   const numbers = { metrics: means(results), scores: histogram(results) };
-  return { reward: name, style, ...counts, ...times_ms, ...numbers, results };
+  return { reward: name, style, left, ...counts, ...times_ms, ...numbers, results };
 }
 
 async function tryOn(
   rows: Row[],
   name: string,
   options: RewardTestOptions,
-): Promise<{ style: TriedStyle | null; results: TriedReward[] }> {
+): Promise<Tried> {
   const { timeout_ms = USUAL_TIMEOUT_MS } = options;
   const config = await namedConfig(options.data) ?? {};
   // A reward model has its own chat template.
@@ -86,7 +93,9 @@ async function tryOn(
   }
   const entry = entryOf(name, options);
   const [reward] = scoringFunctions([entry]) as [ScoringFunction];
-  if (reward.runs_on === "engine") return { style: null, results: await tryHere(reward, rows) };
+  if (reward.runs_on === "engine") {
+    return { style: null, left: null, results: await tryHere(reward, rows) };
+  }
   if (reward.model !== undefined) {
     const { path, ...settings } = reward.model;
     return await tryPythonReward(path, { rows: asIs(), settings, timeout_ms, config });

@@ -53,8 +53,19 @@ async function testReward(
   { json, ...options }: RewardTestOptions & { json?: boolean },
 ): Promise<boolean> {
   const tested = await tryReward(name, options);
-  const { style, results, rows, failed, ungraded, failures, p50_ms, p99_ms, metrics, scores } =
-    tested;
+  const {
+    style,
+    left,
+    results,
+    rows,
+    failed,
+    ungraded,
+    failures,
+    p50_ms,
+    p99_ms,
+    metrics,
+    scores,
+  } = tested;
   if (json) printJson(tested);
   else {
     if (style !== null) {
@@ -62,6 +73,7 @@ async function testReward(
       print(`style ${style.style}, a call scores ${unit}: ${style.why}`);
     }
     for (const one of results) print(describe(one));
+    if (left !== null) print(`note  ${left}`);
     const reasons = Object.entries(failures).map(([reason, n]) => `${reason} ${n}`);
     const why = failed === 0 ? "" : ` (${reasons.join(", ")})`;
     const none = ungraded === 0 ? "" : `, ${ungraded} ungraded`;

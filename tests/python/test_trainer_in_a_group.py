@@ -60,7 +60,7 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
             assert trained["outputs"][0] == trained["outputs"][1]
             asked = {**USUAL["publish"], "version": "v1", "dir": str(tmp_path / "out")}
             published = (await engine.call("publish", asked))["outputs"][0]
-            assert {"version", "dir", "digest", "tensors", "files"} == set(published)
+            assert {"version", "dir", "digest", "tensors", "files", "probe"} == set(published)
             refused = await engine.call("inspect_model", {"dir": str(tmp_path / "nothing")})
             assert [failure["cause"] for failure in refused["failures"]] == ["bad_data", "bad_data"]
             assert "does not exist" in refused["failures"][0]["message"]

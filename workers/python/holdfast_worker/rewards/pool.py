@@ -74,6 +74,11 @@ class RewardPool:
             for item, result in zip(call, scored, strict=bool(scored))
         ]
 
+    @property
+    def left(self) -> str | None:
+        """A sentence about what a call has left behind in its process; None: nothing."""
+        return next((process.left for process in self._all if process.left), None)
+
     def close(self) -> None:
         for process in self._all:
             process.end()

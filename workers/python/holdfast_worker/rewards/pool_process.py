@@ -87,7 +87,7 @@ class PoolProcess:
         self._output: _Output | None = None
         self._loaded: Loaded | None = None
         self._stopped_for: str | None = None
-        self._has_told = False
+        self.left: str | None = None  # What a call left behind, the first time.
 
     def load(self) -> Loaded:
         """Imports the function. Raises UserCodeError with the user's frames if that fails."""
@@ -149,15 +149,13 @@ class PoolProcess:
     def _replace(self, left: str) -> None:
         """Ends the process before anything that a call left behind can read the next request."""
         self.end()
-        if not self._has_told:
-            name = self._code.function
-            os.write(
-                STDERR,
-                f"[a call of reward {name} leaves {left} behind: its process is replaced, and the "
-                "file is imported again. Fix: end them in the call, or start them at the file's "
-                "top]\n".encode(errors="replace"),
+        if self.left is None:
+            self.left = (
+                f"a call of reward {self._code.function} leaves {left} behind: its process is "
+                "replaced after each such call, and the file is imported again. Fix: end them in "
+                "the call, or start them at the file's top"
             )
-        self._has_told = True
+            os.write(STDERR, f"[{self.left}]\n".encode(errors="replace"))
 
     def bound(self, tree: Tree) -> None:
         """Ends the process if it has started too many, or has too much memory, which the system

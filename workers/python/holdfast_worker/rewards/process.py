@@ -20,8 +20,9 @@ import sys
 import threading
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, thread
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
@@ -116,6 +117,7 @@ def _sent(answer: Answer) -> SampleAnswer:
 _chdir, _exit, _getcwd, _getpid = os.chdir, os._exit, os.getcwd, os.getpid
 _setitimer, _waitid = signal.setitimer, getattr(os, "waitid", None)
 _frames = sys._current_frames  # Of every thread that runs Python, whatever started it.
+_pool_worker = thread._worker.__code__
 _enumerate, _monotonic, _sleep = threading.enumerate, time.monotonic, time.sleep
 
 
@@ -251,15 +253,30 @@ class Process:
 
     def _threads_left(self) -> str:
         """The names of threads that a call started and that still run: one could read the next request
-        and answer it. Those of libraries, which run no Python, are none.
+        and answer it. Those of libraries, which run no Python, are none; nor are those that wait
+        for work, of a pool that a module keeps.
         """
         deadline = _monotonic() + THREAD_END_S
-        while left := _frames().keys() - self._threads:
+        while left := {
+            ident
+            for ident, frame in _frames().items()
+            if ident not in self._threads and not _is_idle(frame)
+        }:
             if _monotonic() > deadline:
                 names = sorted(one.name for one in _enumerate() if one.ident in left)
                 return f"threads ({', '.join(names)})" if names else "threads"
             _sleep(0.001)
         return ""
+
+
+def _is_idle(frame: FrameType) -> bool:
+    """Whether a thread waits for work in a `ThreadPoolExecutor`, or is tqdm's, which only looks."""
+    waits = frame.f_code.co_filename == threading.__file__ and frame.f_code.co_name == "wait"
+    while waits and frame.f_back and frame.f_code.co_filename == threading.__file__:
+        frame = frame.f_back
+    return frame.f_code is _pool_worker or (
+        waits and frame.f_code.co_filename.endswith("/tqdm/_monitor.py")
+    )
 
 
 def _has_children() -> bool:

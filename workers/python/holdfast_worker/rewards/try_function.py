@@ -5,7 +5,7 @@ A reward function tried alone, as the pool would run it, or a reward model.
 [--settings JSON] [--timeout-ms N]`, or with a reward model's DIRECTORY and its settings, reads
 `FunctionSample`s as JSON lines, each line one or a list of those of one prompt, and writes one
 result with its time for each. Of a function, the first line says how it is called: {style, unit,
-why}.
+why}, and the last one what a call leaves behind: {left}, a sentence or null.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def main() -> int:
             ]
             for result in score(items):
                 print(json.dumps(result), flush=True)
+        if pool:
+            print(json.dumps({"left": pool.left}))
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
         return 2
