@@ -96,11 +96,13 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       stores,
       marks,
       lost: [...unreachableArtifacts(artifacts, reachable)],
-      files: async () => {
+      files: async (behind) => {
         const all = { dry_run: true, younger_than_ms: -Infinity };
         const looking = new Collection(home, { heads, options: all });
-        await looking.collect(scope, reachable);
-        return looking.paths;
+        // Files of a whole run are in its own rows: those that no row names are leftovers.
+        const lossy = runs.filter(({ id }) => behind.has(id));
+        await looking.collect({ ...scope, runs: lossy }, reachable);
+        return { paths: looking.paths, runs: looking.searched };
       },
       ...options,
     });
@@ -155,6 +157,8 @@ class Collection {
   readonly #report: GcReport;
   /** What was removed, or would be. */
   readonly paths: string[] = [];
+  /** Runs whose directories were searched. */
+  readonly searched = new Set<string>();
 
   constructor(home: Home, { heads, options }: { heads: readonly RunHead[]; options: GcOptions }) {
     const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
@@ -227,6 +231,7 @@ class Collection {
   /** A run's directories. */
   async #files(head: RunHead): Promise<void> {
     if (isLive(head)) return this.#keep(head.id, "files", "its engine lives");
+    this.searched.add(head.id);
     try {
       await claimDirectories(this.#home, head, { make: false });
     } catch (error) {

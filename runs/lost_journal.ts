@@ -27,12 +27,17 @@ type Collectable = {
   marks: readonly JournalMark[];
   /** Artifacts that no row refers to. */
   lost: readonly UnreachableArtifact[];
-  /** Paths of everything that would be removed, however young. */
-  files: () => Promise<readonly string[]>;
+  /** Paths of everything that would be removed, however young, if these runs lost rows. */
+  files: (behind: ReadonlySet<string>) => Promise<Listed>;
+  /** Only the files of these runs are removed; all by default. */
+  runs?: readonly string[];
   /** The code of the list that a person has accepted. */
   accept?: string;
   dry_run?: boolean;
 };
+
+/** `runs`: those of the home's journal whose directories were searched. */
+type Listed = { paths: readonly string[]; runs: ReadonlySet<string> };
 
 /** Paths that an error shows. */
 const SHOWN_MAX = 10;
@@ -60,10 +65,18 @@ export async function refuseLostJournal(home: Home, options: Collectable): Promi
   const behind = marks.filter((mark) => isBehind(mark, opened));
   const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
   if (why === null) return;
-  const files = (await options.files()).map((path) => relative(home.dir, path)).sort();
+  const { id } = await home.store.identity();
+  const ofHere = behind.filter(({ store }) => store === id).map(({ run }) => run);
+  const { paths, runs } = await options.files(new Set(ofHere));
+  const files = paths.map((path) => relative(home.dir, path)).sort();
   const code = sha256Hex(files.join("\n")).slice(0, 12);
   if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
-  if (!dry_run) await acceptMarks(home, behind);
+  if (dry_run) return;
+  // The others still protect files that are in no list.
+  const listed = behind.filter((mark) =>
+    headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
+  );
+  await acceptMarks(home, listed);
 }
 
 type NotNamed = { why: string; files: readonly string[]; code: string };
@@ -81,9 +94,12 @@ function notNamed(home: Home, { why, files, code }: NotNamed): InvalidInputError
 }
 
 /** Whether what the mark says was recorded is in no open journal. */
-function isBehind({ store, run, seq }: JournalMark, opened: readonly Opened[]): boolean {
-  const journal = opened.find(({ identity }) => identity.id === store);
-  return (journal?.runs.get(run)?.last_seq ?? -1) < seq;
+function isBehind(mark: JournalMark, opened: readonly Opened[]): boolean {
+  return (headOf(mark, opened)?.last_seq ?? -1) < mark.seq;
+}
+
+function headOf({ store, run }: JournalMark, opened: readonly Opened[]): RunHead | undefined {
+  return opened.find(({ identity }) => identity.id === store)?.runs.get(run);
 }
 
 function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): string | null {
@@ -98,7 +114,7 @@ function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): st
   if (!journal) {
     return `artifacts were put by run '${run}' of journal ${store}, which is not open. ${fix}`;
   }
-  const last = journal.runs.get(run)?.last_seq;
+  const last = headOf(mark, opened)?.last_seq;
   return `the open journal ${
     last === undefined ? `lacks run '${run}'` : `ends at row ${last} of run '${run}'`
   }, which had recorded row ${seq}: it is an older copy. ${fix}`;

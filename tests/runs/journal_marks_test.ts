@@ -2,7 +2,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, graph } from "../../engine/mod.ts";
-import { collectGarbage, createRun, executeRun, Home } from "../../runs/mod.ts";
+import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
 import { scratch } from "../flows/fixtures.ts";
 
@@ -23,27 +23,34 @@ const save = defineStage({
 });
 const Config = z.strictObject({ dir: z.string() });
 const saving = graph("saving", Config, (g, c) => g.stage(save, { dir: c.dir }));
-const ALL = { younger_than_ms: -60_000 };
+const ALL: GcOptions = { younger_than_ms: -60_000 };
 const DATABASE = ["", "-wal", "-shm"];
 
 const copyOf = (home: Home) => `${home.dir}-copy.db`;
-const checkpoint = (home: Home) => `${home.checkpointsDir("a")}/000001-${VERSION}-1-1`;
-const publication = (home: Home) => `${home.runDir("a")}/publications/${PUBLICATION}`;
+const checkpoint = (home: Home, run = "a") => `${home.checkpointsDir(run)}/000001-${VERSION}-1-1`;
+const publication = (home: Home, run = "a") => `${home.runDir(run)}/publications/${PUBLICATION}`;
 const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
 
-/** A home whose run is done, beside a copy of its journal from before the run started. */
-async function withCopy(): Promise<Home> {
+/** A home whose runs are done, beside a copy of its journal from before they started. */
+async function withCopy(...runs: string[]): Promise<Home> {
+  if (runs.length === 0) runs.push("a");
   let home = Home.open(`${await scratch()}/home`);
-  const config = { dir: checkpoint(home) };
-  const head = await createRun(home, saving, { config, entry: "", id: "a" });
+  for (const id of runs) {
+    await createRun(home, saving, { config: { dir: checkpoint(home, id) }, entry: "", id });
+  }
   await home.close(); // Writes all into the one file.
   await Deno.copyFile(`${home.dir}/holdfast.db`, copyOf(home));
   home = Home.open(home.dir);
-  await executeRun(home, { head, graph: saving.build(config) });
-  for (const dir of [checkpoint(home), publication(home)]) {
+  for (const id of runs) await finish(home, id);
+  return home;
+}
+
+async function finish(home: Home, id: string): Promise<void> {
+  const head = (await home.store.head(id))!;
+  await executeRun(home, { head, graph: saving.build({ dir: checkpoint(home, id) }) });
+  for (const dir of [checkpoint(home, id), publication(home, id)]) {
     await Deno.mkdir(dir, { recursive: true });
   }
-  return home;
 }
 
 /** `copy`: puts the older journal back; else the home has none, and begins a new one. */
@@ -55,8 +62,8 @@ async function replaceJournal(home: Home, { copy }: { copy: boolean }): Promise<
 }
 
 /** The code with which a refused `gc` may go on. */
-async function codeOf(home: Home, why: RegExp): Promise<string> {
-  const error = await collectGarbage(home, ALL).then(
+async function codeOf(home: Home, why: RegExp, options: GcOptions = ALL): Promise<string> {
+  const error = await collectGarbage(home, options).then(
     () => new Error("gc did not refuse"),
     (error: Error) => error,
   );
@@ -122,6 +129,37 @@ Deno.test("gc refuses artifacts whose journal is gone, whatever their times, eve
   const { artifacts } = await collectGarbage(home, { ...ALL, accept: await codeOf(home, why) });
   strictEqual(artifacts.count, 1);
   strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.close();
+});
+
+Deno.test("gc of one run gives up nothing that later rows of a different run recorded", async () => {
+  const home = await replaceJournal(await withCopy("a", "b"), { copy: true });
+  const only = { ...ALL, runs: ["a"] };
+  await collectGarbage(home, { ...only, accept: await codeOf(home, /older copy/, only) });
+  deepStrictEqual(await Promise.all(["a", "b"].map((run) => exists(checkpoint(home, run)))), [
+    false,
+    true,
+  ]);
+  strictEqual((await collectGarbage(home, only)).bytes, 0);
+  const accept = await codeOf(home, /ends at row 0 of run 'b', which had recorded row/);
+  await collectGarbage(home, { ...ALL, accept });
+  strictEqual(await exists(checkpoint(home, "b")), false);
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.close();
+});
+
+Deno.test("gc lists no files of runs that the open journal names", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: false });
+  for (const name of ["runs/a", "stores"]) {
+    await Deno.remove(`${home.dir}/${name}`, { recursive: true });
+  }
+  await createRun(home, saving, { config: { dir: checkpoint(home, "zz") }, entry: "", id: "zz" });
+  await finish(home, "zz");
+  await home.artifacts.putJson({ of: "a" });
+  await rejects(collectGarbage(home, ALL), (error: Error) => {
+    match(error.message, /^Cannot tell which of 1 files .*:\n {2}artifacts\/[0-9a-f/]+$/);
+    return true;
+  });
   await home.close();
 });
 
