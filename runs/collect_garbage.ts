@@ -92,7 +92,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     for (const head of heads) checkJournal(head); // What its rows refer to is not known.
     let reachable = await reachableArtifacts(stores, artifacts);
     const scope = { runs, stores: options.runs === undefined ? stores : [] };
-    await refuseLostJournal(home, {
+    const accepted = await refuseLostJournal(home, {
       stores,
       marks,
       lost: [...unreachableArtifacts(artifacts, reachable)],
@@ -107,7 +107,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       ...options,
     });
     await home.rememberStore();
-    const collecting = new Collection(home, { heads, options });
+    const collecting = new Collection(home, { heads, options, accepted });
     if (options.rows) {
       await collecting.rows(runs);
       reachable = await reachableArtifacts(stores, artifacts);
@@ -153,6 +153,7 @@ class Collection {
   readonly #heads: readonly RunHead[];
   readonly #options: GcOptions;
   readonly #before_ms: number;
+  readonly #accepted: ReadonlySet<string>;
   readonly #now_ms: number;
   readonly #report: GcReport;
   /** What was removed, or would be. */
@@ -160,11 +161,20 @@ class Collection {
   /** Runs whose directories were searched. */
   readonly searched = new Set<string>();
 
-  constructor(home: Home, { heads, options }: { heads: readonly RunHead[]; options: GcOptions }) {
+  /** `accepted`: paths that are removed however young they are. */
+  constructor(
+    home: Home,
+    { heads, options, accepted = new Set() }: {
+      heads: readonly RunHead[];
+      options: GcOptions;
+      accepted?: ReadonlySet<string>;
+    },
+  ) {
     const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
     this.#home = home;
     this.#heads = heads;
     this.#options = options;
+    this.#accepted = accepted;
     this.#now_ms = now_ms;
     this.#before_ms = now_ms - younger_than_ms;
     const none = () => ({ count: 0, bytes: 0 });
@@ -315,6 +325,7 @@ class Collection {
     const { refused, ...swept } = await sweepArtifacts(artifacts, {
       reachable,
       before_ms,
+      accepted: this.#accepted,
       dry_run,
       onRemoved: (path) => this.paths.push(path),
     });
@@ -339,7 +350,7 @@ class Collection {
     const named = new RegExp(`${of.named.source}|${REMOVING.source}`);
     if (!isNamed(basename(path), named)) return;
     const { bytes, newest_ms } = await measure(path);
-    if (newest_ms >= before_ms) return;
+    if (newest_ms >= before_ms && !this.#accepted.has(path)) return;
     try {
       const { dry_run } = this.#options;
       const { dir: home } = this.#home;

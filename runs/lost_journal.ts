@@ -43,11 +43,15 @@ type Listed = { paths: readonly string[]; runs: ReadonlySet<string> };
 const SHOWN_MAX = 10;
 
 /**
+ * The paths that `accept` gives up.
  * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
  * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
  * before rows that its run had recorded. The last three can be accepted for exactly these files.
  */
-export async function refuseLostJournal(home: Home, options: Collectable): Promise<void> {
+export async function refuseLostJournal(
+  home: Home,
+  options: Collectable,
+): Promise<ReadonlySet<string>> {
   const { stores, lost, marks, accept, dry_run } = options;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
@@ -64,19 +68,21 @@ export async function refuseLostJournal(home: Home, options: Collectable): Promi
   }
   const behind = marks.filter((mark) => isBehind(mark, opened));
   const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
-  if (why === null) return;
+  if (why === null) return new Set();
   const { id } = await home.store.identity();
   const ofHere = behind.filter(({ store }) => store === id).map(({ run }) => run);
   const { paths, runs } = await options.files(new Set(ofHere));
   const files = paths.map((path) => relative(home.dir, path)).sort();
   const code = sha256Hex(files.join("\n")).slice(0, 12);
   if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
-  if (dry_run) return;
+  const accepted = new Set(paths);
+  if (dry_run) return accepted;
   // The others still protect files that are in no list.
   const listed = behind.filter((mark) =>
     headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
   );
   await acceptMarks(home, listed);
+  return accepted;
 }
 
 type NotNamed = { why: string; files: readonly string[]; code: string };

@@ -148,6 +148,18 @@ Deno.test("gc of one run gives up nothing that later rows of a different run rec
   await home.close();
 });
 
+Deno.test("gc removes what was accepted however young it is, and nothing else that is young", async () => {
+  const home = await replaceJournal(await withCopy("a", "b"), { copy: true });
+  const only = { younger_than_ms: 60_000, runs: ["a"] };
+  const accept = await codeOf(home, /older copy/, only);
+  const { bytes: _, kept, ...removed } = await collectGarbage(home, { ...only, accept });
+  deepStrictEqual(kept, []);
+  deepStrictEqual(Object.values(removed).map(({ count }) => count), [1, 1, 1, 0, 0]);
+  const files = ["a", "b"].flatMap((run) => [checkpoint(home, run), publication(home, run)]);
+  deepStrictEqual(await Promise.all(files.map(exists)), [false, false, true, true]);
+  await home.close();
+});
+
 Deno.test("gc lists no files of runs that the open journal names", async () => {
   const home = await replaceJournal(await withCopy(), { copy: false });
   for (const name of ["runs/a", "stores"]) {
