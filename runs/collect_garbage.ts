@@ -24,7 +24,7 @@ import {
 import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
-import { journalMarks } from "./journal_marks.ts";
+import { journalMarks, sweepMarks } from "./journal_marks.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
@@ -329,6 +329,7 @@ class Collection {
       dry_run,
       onRemoved: (path) => this.paths.push(path),
     });
+    if (!dry_run) await sweepMarks(this.#home, this.#before_ms);
     this.#count("artifacts", swept);
     for (const { dir, why } of refused) this.#keep(null, dir, why);
     return this.#report;

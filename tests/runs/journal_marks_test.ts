@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineStage, graph } from "../../engine/mod.ts";
 import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
+import { namesIn } from "../../runs/names_in.ts";
 import { scratch } from "../flows/fixtures.ts";
 
 const VERSION = "0123456789ab";
@@ -172,6 +173,33 @@ Deno.test("gc lists no files of runs that the open journal names", async () => {
     match(error.message, /^Cannot tell which of 1 files .*:\n {2}artifacts\/[0-9a-f/]+$/);
     return true;
   });
+  await home.close();
+});
+
+/** Accepts whatever `gc` lists, then continues the run. */
+async function acceptAndResume(home: Home): Promise<string> {
+  await collectGarbage(home, { ...ALL, accept: await codeOf(home, /older copy/) });
+  const head = (await home.store.head("a"))!;
+  return (await executeRun(home, { head, graph: saving.build({ dir: checkpoint(home) }) })).status;
+}
+
+Deno.test("a mark that was being written when its process was killed counts for nothing", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const dir = `${home.artifacts.dir}/journals`;
+  const [name] = await namesIn(dir);
+  await Deno.copyFile(`${dir}/${name}`, `${dir}/${name}.${crypto.randomUUID()}`);
+  strictEqual(await acceptAndResume(home), "done");
+  deepStrictEqual(await namesIn(dir), [name]);
+  await home.close();
+});
+
+Deno.test("a mark behind a link is neither read nor written", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const disk = await scratch();
+  await Deno.rename(home.runDir("a"), `${disk}/a`);
+  await Deno.symlink(`${disk}/a`, home.runDir("a"));
+  strictEqual((await journalMarks(home)).length, 2);
+  strictEqual(await acceptAndResume(home), "done");
   await home.close();
 });
 
