@@ -127,19 +127,24 @@ function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): st
 }
 
 /**
+ * Also before a run is created, whose lost namesake may have left artifacts.
  * @throws {InvalidInputError} If the run had recorded more than its journal has now: continuing
  * would replace the files of what came later.
  */
 export async function refuseOlderJournal(home: Home, run: string): Promise<void> {
   const marks = await journalMarks(home);
   const { id } = await home.store.identity();
-  const last_seq = (await home.store.head(run))?.last_seq ?? 0;
+  const head = await home.store.head(run);
+  const last_seq = head?.last_seq ?? 0;
   const behind = marks.find((mark) => mark.store === id && mark.run === run && mark.seq > last_seq);
   if (!behind) return;
+  const [cannot, why, fix] = head
+    ? ["continue", `it ends at row ${last_seq}, and the run`, "Fix: "]
+    : ["create", "it lacks this run, which", "Fix: choose a different --id; or "];
   throw new InvalidInputError(
-    `Cannot continue run '${run}' because its journal is an older copy: it ends at row ${last_seq}, ` +
-      `and the run had recorded row ${behind.seq}. Fix: restore the newest copy of the journal; to ` +
-      "give up what came later, run `deno task rl gc`, which lists its files and says how to accept",
+    `Cannot ${cannot} run '${run}' because its journal is an older copy: ${why} had recorded row ` +
+      `${behind.seq}. ${fix}restore the newest copy of the journal; to give up what came later, ` +
+      "run `deno task rl gc`, which lists its files and says how to accept",
     { run, last_seq, recorded: behind.seq },
   );
 }

@@ -102,6 +102,7 @@ export async function createRun<In, C, T>(
   const { config, ...rest } = options;
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   await refuseUsed(home, owner);
+  await refuseOlderJournal(home, owner.run);
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });

@@ -203,6 +203,32 @@ Deno.test("a mark behind a link is neither read nor written", async () => {
   await home.close();
 });
 
+for (const keeps of [false, true]) {
+  const left = keeps ? "directories and artifacts" : "artifacts";
+  Deno.test(`createRun() records no run whose lost namesake left ${left}`, async () => {
+    let home = await withCopy();
+    const make = () => createRun(home, saving, { config: { dir: "" }, entry: "", id: "c" });
+    await make();
+    await finish(home, "c");
+    home = await replaceJournal(home, { copy: true });
+    for (const dir of ["runs/c", "checkpoints/c", "logs/c"].map((name) => `${home.dir}/${name}`)) {
+      for (const name of keeps ? await namesIn(dir) : []) {
+        const about = ["owner.json", "journal.json"].includes(name);
+        if (!about) await Deno.remove(`${dir}/${name}`, { recursive: true });
+      }
+      if (!keeps) await Deno.remove(dir, { recursive: true });
+    }
+    const why =
+      /^InvalidInputError: Cannot create run 'c' because .* lacks this run, which had recorded row \d+\. Fix: choose a different --id/;
+    await rejects(make(), why);
+    strictEqual(await home.store.head("c"), null);
+    await collectGarbage(home, { ...ALL, accept: await codeOf(home, /older copy|in no open/) });
+    await make();
+    await finish(home, "c");
+    await home.close();
+  });
+}
+
 Deno.test("a mark is never lowered by an older journal", async () => {
   const home = await replaceJournal(await withCopy(), { copy: true });
   const before = await journalMarks(home);
