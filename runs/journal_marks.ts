@@ -3,10 +3,11 @@
  * a journal that was lost, or replaced by an older copy. File times say nothing: copies change them.
  */
 import { existsSync, lstatSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import {
   type EngineEvent,
+  InvalidInputError,
   isNamed,
   isOwnedBy,
   JOURNAL_FILE,
@@ -36,17 +37,27 @@ export const UNKNOWN: JournalMark = { store: "unknown", run: "unknown", seq: 0 }
 /**
  * Raises a run's marks to what its journal has now. `lower`: also lowers them, if a person has
  * accepted that what came later is lost.
+ * @throws {InvalidInputError} If one cannot be written because something else is in its place. The
+ * others are.
  */
 export async function markJournal(home: Home, run: string, { lower = false } = {}): Promise<void> {
   const head = await home.store.head(run);
   if (head === null) return;
   const mark = { store: (await home.store.identity()).id, run, seq: head.last_seq };
-  makeDirectory(join(home.artifacts.dir, MARKS));
-  for (const path of [...await placesOf(home, mark), artifactsMark(home, mark)]) {
+  const write = (path: string) => {
     const known = readMark(path);
     const isOlder = known?.store === mark.store && known.run === run && known.seq > mark.seq;
     if (lower || !isOlder) writeMark(path, mark);
+  };
+  const blocked: unknown[] = [];
+  for (const path of [...await placesOf(home, mark), artifactsMark(home, mark)]) {
+    try {
+      write(path);
+    } catch (error) { // The others are written first.
+      blocked.push(error);
+    }
   }
+  if (blocked.length > 0) throw blocked[0];
 }
 
 /** The paths of the marks in a run's directories, except those that are links or not its own. */
@@ -122,7 +133,6 @@ export async function journalMarks(home: Home): Promise<JournalMark[]> {
  */
 export async function markUnknownArtifacts(home: Home): Promise<void> {
   if (!await hasUnknownArtifacts(home)) return;
-  makeDirectory(join(home.artifacts.dir, MARKS));
   writeMark(artifactsMark(home, UNKNOWN), UNKNOWN);
 }
 
@@ -180,6 +190,11 @@ function readMark(path: string): JournalMark | null {
 
 /** A reader sees the old mark or the new one. */
 function writeMark(path: string, mark: JournalMark): void {
+  makeDirectory(dirname(path));
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    const text = `Cannot write ${path}: a directory is there. Fix: remove it`;
+    throw new InvalidInputError(text, { path });
+  }
   const fresh = `${path}.${crypto.randomUUID()}`;
   Deno.writeTextFileSync(fresh, `${JSON.stringify(mark)}\n`, { mode: PRIVATE_FILE });
   Deno.renameSync(fresh, path);

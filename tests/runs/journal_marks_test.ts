@@ -1,7 +1,7 @@
 /** A journal that was replaced by an older copy, or lost, is told from the whole one by its marks. */
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, graph } from "../../engine/mod.ts";
+import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
 import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
 import { namesIn } from "../../runs/names_in.ts";
@@ -228,6 +228,32 @@ for (const keeps of [false, true]) {
     await home.close();
   });
 }
+
+Deno.test("a mark that cannot be written costs neither a run nor the other marks", async () => {
+  const home = Home.open(`${await scratch()}/home`);
+  await Deno.mkdir(home.artifacts.dir, { recursive: true });
+  await Deno.writeTextFile(`${home.artifacts.dir}/journals`, "");
+  const config = { dir: checkpoint(home) };
+  const head = await createRun(home, saving, { config, entry: "", id: "a" });
+  strictEqual((await journalMarks(home)).length, 2);
+  await Deno.remove(`${home.artifacts.dir}/journals`);
+  await Deno.remove(`${home.runDir("a")}/journal.json`);
+  await Deno.mkdir(`${home.runDir("a")}/journal.json`);
+  const told: string[] = [];
+  const onEvent = (event: EngineEvent) => {
+    if (event.type === "log") told.push(event.text);
+  };
+  const { status } = await executeRun(home, { head, graph: saving.build(config) }, { onEvent });
+  strictEqual(status, "done");
+  match(
+    told[0]!,
+    /^The journal was not marked: Cannot write .*: a directory is there\. Fix: remove it$/,
+  );
+  const { last_seq } = (await home.store.head("a"))!;
+  deepStrictEqual((await journalMarks(home)).map(({ seq }) => seq), [last_seq, last_seq]);
+  strictEqual((await collectGarbage(home, ALL)).artifacts.count, 0);
+  await home.close();
+});
 
 Deno.test("a mark is never lowered by an older journal", async () => {
   const home = await replaceJournal(await withCopy(), { copy: true });
