@@ -1,4 +1,7 @@
 /** A journal that was replaced by an older copy, or lost, is told from the whole one by its marks. */
+import { cpSync } from "node:fs";
+import { relative } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
@@ -254,6 +257,67 @@ Deno.test("a mark that cannot be written costs neither a run nor the other marks
   strictEqual((await collectGarbage(home, ALL)).artifacts.count, 0);
   await home.close();
 });
+
+/** As docs/store.md copies a home whose engine runs. */
+const copyFiles = (from: string, to: string, skip: readonly RegExp[] = []) => {
+  const isCopied = (path: string) =>
+    ![/^holdfast\.db/, ...skip].some((name) => name.test(relative(from, path)));
+  cpSync(from, to, { recursive: true, filter: isCopied });
+};
+const MARKS = [/(^|\/)journal\.json$/, /^artifacts\/journals$/];
+
+function copyJournal(from: string, to: string): void {
+  const journal = new DatabaseSync(`${from}/holdfast.db`);
+  journal.exec(`VACUUM INTO '${to}/holdfast.db'`);
+  journal.close();
+}
+
+for (const inOrder of [true, false]) {
+  const what = inOrder ? "as the page says is whole" : "with newer marks is refused";
+  Deno.test(`a home that was copied while its run ran, ${what}`, async () => {
+    const [copied, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const later = defineStage({
+      name: "later",
+      version: 1,
+      input: z.unknown(),
+      output: z.unknown(),
+      async run(batch, ctx) {
+        copied.resolve();
+        await ended.promise;
+        return await ctx.artifacts.putJson({ batch, later: true });
+      },
+    });
+    const living = graph("living", Config, (g, c) => g.stage(later, g.stage(save, { dir: c.dir })));
+    let home = Home.open(`${await scratch()}/home`);
+    const copy = `${home.dir}-copy`;
+    const config = { dir: checkpoint(home) };
+    const head = await createRun(home, living, { config, entry: "", id: "a" });
+    copyFiles(home.dir, copy);
+    const running = executeRun(home, { head, graph: living.build(config) });
+    await copied.promise; // Recorded: a checkpoint and its artifact.
+    await Deno.mkdir(checkpoint(home), { recursive: true });
+    copyJournal(home.dir, copy);
+    ended.resolve();
+    strictEqual((await running).status, "done");
+    copyFiles(home.dir, copy, inOrder ? MARKS : []);
+    await home.close();
+    await Deno.remove(home.dir, { recursive: true });
+    await Deno.rename(copy, home.dir);
+    home = Home.open(home.dir);
+    const { epoch } = (await home.store.head("a"))!;
+    await home.store.release("a", epoch); // Its engine was on the machine that is gone.
+    const resume = async () =>
+      await executeRun(home, { head: (await home.store.head("a"))!, graph: living.build(config) });
+    if (inOrder) {
+      strictEqual((await collectGarbage(home, ALL)).artifacts.count, 1); // Put after the journal.
+      ok(await exists(checkpoint(home)));
+      strictEqual((await resume()).status, "done");
+    } else {
+      await rejects(resume(), /its journal is an older copy/);
+    }
+    await home.close();
+  });
+}
 
 Deno.test("a mark is never lowered by an older journal", async () => {
   const home = await replaceJournal(await withCopy(), { copy: true });
