@@ -1,13 +1,14 @@
 /**
  * The JSON of a file that can be recreated from the journal or by the next engine; null if it is
- * missing, empty, torn or not JSON. Readers check its shape, because a power cut or a person may
+ * missing, empty, torn, a directory or not JSON. Readers check its shape, because a power cut or a person may
  * have left anything.
  */
 export function readDerivedJson(path: string): unknown {
   try {
     return JSON.parse(Deno.readTextFileSync(path));
   } catch (cause) {
-    if (cause instanceof SyntaxError || isNothing(cause)) return null;
+    const isDirectory = cause instanceof Deno.errors.IsADirectory;
+    if (isDirectory || cause instanceof SyntaxError || isNothing(cause)) return null;
     throw cause;
   }
 }

@@ -81,6 +81,8 @@ type SweepOptions = {
   reachable: ReadonlySet<string>;
   /** Younger artifacts stay: something may be about to refer to them. */
   before_ms: number;
+  /** Paths that are removed however young they are. */
+  accepted?: ReadonlySet<string>;
   dry_run?: boolean;
   /** Called with the path of each file that was removed, or would be. */
   onRemoved?: (path: string) => void;
@@ -93,12 +95,16 @@ type SweepOptions = {
  */
 export async function sweepArtifacts(
   artifacts: ArtifactStore,
-  { reachable, before_ms, dry_run = false, onRemoved }: SweepOptions,
+  { reachable, before_ms, accepted, dry_run = false, onRemoved }: SweepOptions,
 ): Promise<Swept> {
   const removed = { count: 0, bytes: 0 };
   const refused = new Map<string, string>();
-  const take = async (path: string, { bytes, named, aside }: Taken) => {
-    const still = (moved: string) => ageOf(moved, before_ms) !== null;
+  const goes = (path: string, changed_ms: number) =>
+    changed_ms < before_ms || accepted?.has(path) === true;
+  const take = async (path: string, { bytes, changed_ms, named, aside }: Taken) => {
+    if (!goes(path, changed_ms)) return;
+    if (aside && !dry_run) makeDirectory(dirname(aside.path));
+    const still = (moved: string) => look(moved)?.changed_ms === changed_ms;
     const how = { home: dirname(artifacts.dir), owner: null, named, aside, still, dry_run };
     try {
       if (!await removeTree(path, how)) return;
@@ -112,20 +118,23 @@ export async function sweepArtifacts(
   };
   if (!dry_run) restoreReachable(artifacts, reachable);
   for (const { path, name, bytes, changed_ms } of unreachableArtifacts(artifacts, reachable)) {
-    if (changed_ms >= before_ms) continue;
     const aside = { path: asideOf(artifacts, name), named: TEMPORARY };
-    if (!dry_run) makeDirectory(dirname(aside.path));
-    await take(path, { bytes, named: ARTIFACT, aside });
+    await take(path, { bytes, changed_ms, named: ARTIFACT, aside });
   }
   for (const entry of list(`${artifacts.dir}/tmp`)) {
     const path = `${artifacts.dir}/tmp/${entry}`;
-    const bytes = ageOf(path, before_ms);
-    if (bytes !== null && isNamed(entry, TEMPORARY)) await take(path, { bytes, named: TEMPORARY });
+    const found = look(path);
+    if (found && isNamed(entry, TEMPORARY)) await take(path, { ...found, named: TEMPORARY });
   }
   return { ...removed, refused: [...refused].map(([dir, why]) => ({ dir, why })) };
 }
 
-type Taken = { bytes: number; named: RegExp; aside?: { path: string; named: RegExp } };
+type Taken = {
+  bytes: number;
+  changed_ms: number;
+  named: RegExp;
+  aside?: { path: string; named: RegExp };
+};
 
 /** `changed_ms`: when it was last put. */
 export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
@@ -157,12 +166,6 @@ function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<strin
     const [from, to] = [asideOf(artifacts, name), artifacts.path({ sha256: name, bytes: 0 })];
     if ([from, to].every((path) => isDirectory(dirname(path)))) Deno.renameSync(from, to);
   }
-}
-
-/** The size of a file if it is older than a moment; null: it is younger or gone. */
-function ageOf(path: string, before_ms: number): number | null {
-  const found = look(path);
-  return found && found.changed_ms < before_ms ? found.bytes : null;
 }
 
 /** A file's size and age; null if it is gone or not a file. */

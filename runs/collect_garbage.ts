@@ -24,7 +24,7 @@ import {
 import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
-import { journalMarks } from "./journal_marks.ts";
+import { journalMarks, sweepMarks } from "./journal_marks.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
@@ -92,20 +92,22 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     for (const head of heads) checkJournal(head); // What its rows refer to is not known.
     let reachable = await reachableArtifacts(stores, artifacts);
     const scope = { runs, stores: options.runs === undefined ? stores : [] };
-    await refuseLostJournal(home, {
+    const accepted = await refuseLostJournal(home, {
       stores,
       marks,
       lost: [...unreachableArtifacts(artifacts, reachable)],
-      files: async () => {
+      files: async (behind) => {
         const all = { dry_run: true, younger_than_ms: -Infinity };
         const looking = new Collection(home, { heads, options: all });
-        await looking.collect(scope, reachable);
-        return looking.paths;
+        // Files of a whole run are in its own rows: those that no row names are leftovers.
+        const lossy = runs.filter(({ id }) => behind.has(id));
+        await looking.collect({ ...scope, runs: lossy }, reachable);
+        return { paths: looking.paths, runs: looking.searched };
       },
       ...options,
     });
     await home.rememberStore();
-    const collecting = new Collection(home, { heads, options });
+    const collecting = new Collection(home, { heads, options, accepted });
     if (options.rows) {
       await collecting.rows(runs);
       reachable = await reachableArtifacts(stores, artifacts);
@@ -151,16 +153,28 @@ class Collection {
   readonly #heads: readonly RunHead[];
   readonly #options: GcOptions;
   readonly #before_ms: number;
+  readonly #accepted: ReadonlySet<string>;
   readonly #now_ms: number;
   readonly #report: GcReport;
   /** What was removed, or would be. */
   readonly paths: string[] = [];
+  /** Runs whose directories were searched. */
+  readonly searched = new Set<string>();
 
-  constructor(home: Home, { heads, options }: { heads: readonly RunHead[]; options: GcOptions }) {
+  /** `accepted`: paths that are removed however young they are. */
+  constructor(
+    home: Home,
+    { heads, options, accepted = new Set() }: {
+      heads: readonly RunHead[];
+      options: GcOptions;
+      accepted?: ReadonlySet<string>;
+    },
+  ) {
     const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
     this.#home = home;
     this.#heads = heads;
     this.#options = options;
+    this.#accepted = accepted;
     this.#now_ms = now_ms;
     this.#before_ms = now_ms - younger_than_ms;
     const none = () => ({ count: 0, bytes: 0 });
@@ -227,6 +241,7 @@ class Collection {
   /** A run's directories. */
   async #files(head: RunHead): Promise<void> {
     if (isLive(head)) return this.#keep(head.id, "files", "its engine lives");
+    this.searched.add(head.id);
     try {
       await claimDirectories(this.#home, head, { make: false });
     } catch (error) {
@@ -310,9 +325,11 @@ class Collection {
     const { refused, ...swept } = await sweepArtifacts(artifacts, {
       reachable,
       before_ms,
+      accepted: this.#accepted,
       dry_run,
       onRemoved: (path) => this.paths.push(path),
     });
+    if (!dry_run) await sweepMarks(this.#home, this.#before_ms);
     this.#count("artifacts", swept);
     for (const { dir, why } of refused) this.#keep(null, dir, why);
     return this.#report;
@@ -334,7 +351,7 @@ class Collection {
     const named = new RegExp(`${of.named.source}|${REMOVING.source}`);
     if (!isNamed(basename(path), named)) return;
     const { bytes, newest_ms } = await measure(path);
-    if (newest_ms >= before_ms) return;
+    if (newest_ms >= before_ms && !this.#accepted.has(path)) return;
     try {
       const { dry_run } = this.#options;
       const { dir: home } = this.#home;

@@ -18,7 +18,7 @@ import {
   takeFromOthers,
 } from "../engine/mod.ts";
 import { homeNonce, readWorkerStates } from "../workers/mod.ts";
-import { homeDirectory, takeHome } from "./home_directory.ts";
+import { HOME_FOLDERS, homeDirectory, JOURNAL_FILES, takeHome } from "./home_directory.ts";
 import { KeptScoresFile } from "./kept_scores_file.ts";
 import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
@@ -291,20 +291,12 @@ export class Home {
   }
 }
 
-/**
- * The parts of a home that only its owner may read. Managed environments contain nothing private.
- */
-const PRIVATE = ["runs", "artifacts", "checkpoints", "logs"];
-const DATABASE = ["", "-wal", "-shm"];
-
 /** Creates the missing parts of a home, and closes to others what an earlier version left open. */
 function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   Deno.mkdirSync(dirname(home), { recursive: true });
-  for (const path of [home, ...PRIVATE.map((name) => `${home}/${name}`)]) makePrivate(path);
-  const ours = [
-    ...PRIVATE.map((name) => `${home}/${name}`),
-    ...DATABASE.map((part) => sqliteFile(home) + part),
-  ];
+  const folders = HOME_FOLDERS.map((name) => `${home}/${name}`);
+  for (const path of [home, ...folders]) makePrivate(path);
+  const ours = [...folders, ...JOURNAL_FILES.map((name) => `${home}/${name}`)];
   const open = takeFromOthers(ours);
   if (open.length > 0) {
     const names = open.map((path) => path.slice(home.length + 1)).join(", ");

@@ -1,7 +1,12 @@
 /** Which directory can be a home, and that nobody else can write to it. */
-import { chmodSync, existsSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { parse, resolve } from "node:path";
 import { InvalidInputError } from "../engine/mod.ts";
+
+/** Folders that every home has. Only its owner may read them. */
+export const HOME_FOLDERS = ["runs", "artifacts", "checkpoints", "logs"];
+/** The SQLite journal, and what SQLite keeps beside it. */
+export const JOURNAL_FILES = ["", "-wal", "-shm"].map((part) => `holdfast.db${part}`);
 
 /** Permission of other users to write. */
 const OTHERS_WRITE = 0o022;
@@ -24,13 +29,16 @@ export function homeDirectory(dir: string): string {
 
 /**
  * Takes a home from others who may write to it: they could replace its journal, which names what a
- * resume runs. True: they could. A directory of other files is not changed.
- * @throws {InvalidInputError} If others may write to it, and it belongs to a different user or
- * also has files that belong to no home.
+ * resume runs. True: they could. A directory of other files is not changed. `uidOf`: the user who
+ * owns a path itself, not what it links to; undefined if it is missing.
+ * @throws {InvalidInputError} If a part of it belongs to a different user, or others may write to
+ * it and it belongs to a different user or also has files that belong to no home.
  */
-export function takeHome(home: string): boolean {
+export function takeHome(home: string, uidOf: (path: string) => number | undefined = uid): boolean {
   const found = statSync(home, { throwIfNoEntry: false });
-  if (!found?.isDirectory() || (found.mode & OTHERS_WRITE) === 0) return false;
+  if (!found?.isDirectory()) return false;
+  refuseOthersParts(home, uidOf);
+  if ((found.mode & OTHERS_WRITE) === 0) return false;
   const isHome = existsSync(`${home}/holdfast.db`) || existsSync(`${home}/nonce`);
   if (found.uid === Deno.uid() && (isHome || readdirSync(home).length === 0)) {
     chmodSync(home, found.mode & 0o7777 & ~OTHERS_WRITE);
@@ -42,4 +50,25 @@ export function takeHome(home: string): boolean {
       `--home '${home}/holdfast'`,
     { home },
   );
+}
+
+/** Who owns a file can write to it, whatever its directory permits. */
+function refuseOthersParts(home: string, uidOf: (path: string) => number | undefined): void {
+  // Root, and the owner of the directory, can replace everything in it anyway.
+  const trusted = [Deno.uid(), uidOf(home), 0];
+  for (const name of [...JOURNAL_FILES, ...HOME_FOLDERS, "nonce", "stores", "cache"]) {
+    const path = `${home}/${name}`;
+    const owner = uidOf(path);
+    if (owner === undefined || trusted.includes(owner)) continue;
+    throw new InvalidInputError(
+      `Cannot use '${home}' as the home because ${name} in it belongs to user ${owner}, and a ` +
+        "resume runs what its record names. Fix: name a new directory with --home; if you trust " +
+        `that user, chown '${path}'`,
+      { home },
+    );
+  }
+}
+
+function uid(path: string): number | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })?.uid;
 }

@@ -3,10 +3,12 @@
  * a journal that was lost, or replaced by an older copy. File times say nothing: copies change them.
  */
 import { existsSync, lstatSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import {
   type EngineEvent,
+  InvalidInputError,
+  isNamed,
   isOwnedBy,
   JOURNAL_FILE,
   makeDirectory,
@@ -35,25 +37,41 @@ export const UNKNOWN: JournalMark = { store: "unknown", run: "unknown", seq: 0 }
 /**
  * Raises a run's marks to what its journal has now. `lower`: also lowers them, if a person has
  * accepted that what came later is lost.
+ * @throws {InvalidInputError} If one cannot be written because something else is in its place. The
+ * others are.
  */
 export async function markJournal(home: Home, run: string, { lower = false } = {}): Promise<void> {
   const head = await home.store.head(run);
   if (head === null) return;
-  const owner = await home.owner(run);
-  const mark = { store: owner.store, run, seq: head.last_seq };
+  const mark = { store: (await home.store.identity()).id, run, seq: head.last_seq };
   const write = (path: string) => {
     const known = readMark(path);
     const isOlder = known?.store === mark.store && known.run === run && known.seq > mark.seq;
     if (lower || !isOlder) writeMark(path, mark);
   };
-  for (const folder of MARKED_FOLDERS) {
+  const blocked: unknown[] = [];
+  for (const path of [...await placesOf(home, mark), artifactsMark(home, mark)]) {
+    try {
+      write(path);
+    } catch (error) { // The others are written first.
+      blocked.push(error);
+    }
+  }
+  if (blocked.length > 0) throw blocked[0];
+}
+
+/** The paths of the marks in a run's directories, except those that are links or not its own. */
+async function placesOf(
+  home: Home,
+  { store, run }: Pick<JournalMark, "store" | "run">,
+): Promise<string[]> {
+  const wanted = { ...await home.owner(run), store };
+  return MARKED_FOLDERS.filter((folder) => {
     const dir = join(home.dir, folder, run);
     const found = ownerOf(dir);
-    const isOurs = found !== null && isOwnedBy(found, owner, { home: home.dir, folder });
-    if (isOurs && !lstatSync(dir).isSymbolicLink()) write(join(dir, JOURNAL_FILE));
-  }
-  makeDirectory(join(home.artifacts.dir, MARKS));
-  write(join(home.artifacts.dir, MARKS, fileOf(mark)));
+    const isOurs = found !== null && isOwnedBy(found, wanted, { home: home.dir, folder });
+    return isOurs && !lstatSync(dir).isSymbolicLink();
+  }).map((folder) => join(home.dir, folder, run, JOURNAL_FILE));
 }
 
 /** Rows that name files which `gc` would otherwise take for leftovers. */
@@ -95,12 +113,17 @@ export async function journalMarks(home: Home): Promise<JournalMark[]> {
   for (const folder of MARKED_FOLDERS) {
     for (const run of await namesIn(join(home.dir, folder))) {
       const dir = join(home.dir, folder, run);
-      const mark = readMark(join(dir, JOURNAL_FILE));
-      if (mark?.run === run && ownerOf(dir)?.home === id) found.push(mark);
+      const path = join(dir, JOURNAL_FILE);
+      const mark = readMark(path);
+      if (mark?.run !== run || ownerOf(dir)?.home !== id) continue;
+      // What is read can be lowered.
+      if ((await placesOf(home, mark)).includes(path)) found.push(mark);
     }
   }
   const dir = join(home.artifacts.dir, MARKS);
-  for (const name of await namesIn(dir)) found.push(readMark(join(dir, name)));
+  for (const name of await namesIn(dir)) {
+    if (name.endsWith(".json")) found.push(readMark(join(dir, name)));
+  }
   const marks = found.filter((mark) => mark !== null);
   return await hasUnknownArtifacts(home) ? [...marks, UNKNOWN] : marks;
 }
@@ -110,8 +133,7 @@ export async function journalMarks(home: Home): Promise<JournalMark[]> {
  */
 export async function markUnknownArtifacts(home: Home): Promise<void> {
   if (!await hasUnknownArtifacts(home)) return;
-  makeDirectory(join(home.artifacts.dir, MARKS));
-  writeMark(join(home.artifacts.dir, MARKS, fileOf(UNKNOWN)), UNKNOWN);
+  writeMark(artifactsMark(home, UNKNOWN), UNKNOWN);
 }
 
 /**
@@ -127,9 +149,24 @@ export async function acceptMarks(home: Home, lost: readonly JournalMark[]): Pro
   }
 }
 
+/** The directories still say that the run was recorded: they are no leftovers of a killed fork. */
 async function removeMark(home: Home, mark: JournalMark): Promise<void> {
-  const path = join(home.artifacts.dir, MARKS, fileOf(mark));
-  await removeTree(path, { home: home.dir, named: /.*\.json/, owner: null });
+  const { id } = await home.store.identity();
+  const places = mark.store === id ? await placesOf(home, mark) : [];
+  for (const path of places) writeMark(path, { ...mark, seq: 0 });
+  await removeTree(artifactsMark(home, mark), { home: home.dir, named: /.*\.json/, owner: null });
+}
+
+/** Removes what a process left that was killed while it wrote a mark of the artifacts. */
+export async function sweepMarks(home: Home, before_ms: number): Promise<void> {
+  const dir = join(home.artifacts.dir, MARKS);
+  const named = /.*\.json\.[0-9a-f-]{36}/;
+  for (const name of await namesIn(dir)) {
+    const path = join(dir, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (!isNamed(name, named) || !found?.isFile() || found.mtimeMs >= before_ms) continue;
+    await removeTree(path, { home: home.dir, named, owner: null });
+  }
 }
 
 /** Also before the first mark is written. */
@@ -143,7 +180,9 @@ async function hasUnknownArtifacts(home: Home): Promise<boolean> {
   return files.flat().length > 0;
 }
 
-const fileOf = ({ store, run }: JournalMark) => `${run}.${store}.json`;
+function artifactsMark(home: Home, { store, run }: JournalMark): string {
+  return join(home.artifacts.dir, MARKS, `${run}.${store}.json`);
+}
 
 function readMark(path: string): JournalMark | null {
   return JournalMark.safeParse(readDerivedJson(path)).data ?? null;
@@ -151,6 +190,11 @@ function readMark(path: string): JournalMark | null {
 
 /** A reader sees the old mark or the new one. */
 function writeMark(path: string, mark: JournalMark): void {
+  makeDirectory(dirname(path));
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    const text = `Cannot write ${path}: a directory is there. Fix: remove it`;
+    throw new InvalidInputError(text, { path });
+  }
   const fresh = `${path}.${crypto.randomUUID()}`;
   Deno.writeTextFileSync(fresh, `${JSON.stringify(mark)}\n`, { mode: PRIVATE_FILE });
   Deno.renameSync(fresh, path);

@@ -27,22 +27,31 @@ type Collectable = {
   marks: readonly JournalMark[];
   /** Artifacts that no row refers to. */
   lost: readonly UnreachableArtifact[];
-  /** Paths of everything that would be removed, however young. */
-  files: () => Promise<readonly string[]>;
+  /** Paths of everything that would be removed, however young, if these runs lost rows. */
+  files: (behind: ReadonlySet<string>) => Promise<Listed>;
+  /** Only the files of these runs are removed; all by default. */
+  runs?: readonly string[];
   /** The code of the list that a person has accepted. */
   accept?: string;
   dry_run?: boolean;
 };
 
+/** `runs`: those of the home's journal whose directories were searched. */
+type Listed = { paths: readonly string[]; runs: ReadonlySet<string> };
+
 /** Paths that an error shows. */
 const SHOWN_MAX = 10;
 
 /**
+ * The paths that `accept` gives up.
  * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
  * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
  * before rows that its run had recorded. The last three can be accepted for exactly these files.
  */
-export async function refuseLostJournal(home: Home, options: Collectable): Promise<void> {
+export async function refuseLostJournal(
+  home: Home,
+  options: Collectable,
+): Promise<ReadonlySet<string>> {
   const { stores, lost, marks, accept, dry_run } = options;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
@@ -59,11 +68,21 @@ export async function refuseLostJournal(home: Home, options: Collectable): Promi
   }
   const behind = marks.filter((mark) => isBehind(mark, opened));
   const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
-  if (why === null) return;
-  const files = (await options.files()).map((path) => relative(home.dir, path)).sort();
+  if (why === null) return new Set();
+  const { id } = await home.store.identity();
+  const ofHere = behind.filter(({ store }) => store === id).map(({ run }) => run);
+  const { paths, runs } = await options.files(new Set(ofHere));
+  const files = paths.map((path) => relative(home.dir, path)).sort();
   const code = sha256Hex(files.join("\n")).slice(0, 12);
   if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
-  if (!dry_run) await acceptMarks(home, behind);
+  const accepted = new Set(paths);
+  if (dry_run) return accepted;
+  // The others still protect files that are in no list.
+  const listed = behind.filter((mark) =>
+    headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
+  );
+  await acceptMarks(home, listed);
+  return accepted;
 }
 
 type NotNamed = { why: string; files: readonly string[]; code: string };
@@ -81,9 +100,12 @@ function notNamed(home: Home, { why, files, code }: NotNamed): InvalidInputError
 }
 
 /** Whether what the mark says was recorded is in no open journal. */
-function isBehind({ store, run, seq }: JournalMark, opened: readonly Opened[]): boolean {
-  const journal = opened.find(({ identity }) => identity.id === store);
-  return (journal?.runs.get(run)?.last_seq ?? -1) < seq;
+function isBehind(mark: JournalMark, opened: readonly Opened[]): boolean {
+  return (headOf(mark, opened)?.last_seq ?? -1) < mark.seq;
+}
+
+function headOf({ store, run }: JournalMark, opened: readonly Opened[]): RunHead | undefined {
+  return opened.find(({ identity }) => identity.id === store)?.runs.get(run);
 }
 
 function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): string | null {
@@ -98,26 +120,31 @@ function lostRows([mark]: readonly JournalMark[], opened: readonly Opened[]): st
   if (!journal) {
     return `artifacts were put by run '${run}' of journal ${store}, which is not open. ${fix}`;
   }
-  const last = journal.runs.get(run)?.last_seq;
+  const last = headOf(mark, opened)?.last_seq;
   return `the open journal ${
     last === undefined ? `lacks run '${run}'` : `ends at row ${last} of run '${run}'`
   }, which had recorded row ${seq}: it is an older copy. ${fix}`;
 }
 
 /**
+ * Also before a run is created, whose lost namesake may have left artifacts.
  * @throws {InvalidInputError} If the run had recorded more than its journal has now: continuing
  * would replace the files of what came later.
  */
 export async function refuseOlderJournal(home: Home, run: string): Promise<void> {
   const marks = await journalMarks(home);
   const { id } = await home.store.identity();
-  const last_seq = (await home.store.head(run))?.last_seq ?? 0;
+  const head = await home.store.head(run);
+  const last_seq = head?.last_seq ?? 0;
   const behind = marks.find((mark) => mark.store === id && mark.run === run && mark.seq > last_seq);
   if (!behind) return;
+  const [cannot, why, fix] = head
+    ? ["continue", `it ends at row ${last_seq}, and the run`, "Fix: "]
+    : ["create", "it lacks this run, which", "Fix: choose a different --id; or "];
   throw new InvalidInputError(
-    `Cannot continue run '${run}' because its journal is an older copy: it ends at row ${last_seq}, ` +
-      `and the run had recorded row ${behind.seq}. Fix: restore the newest copy of the journal; to ` +
-      "give up what came later, run `deno task rl gc`, which lists its files and says how to accept",
+    `Cannot ${cannot} run '${run}' because its journal is an older copy: ${why} had recorded row ` +
+      `${behind.seq}. ${fix}restore the newest copy of the journal; to give up what came later, ` +
+      "run `deno task rl gc`, which lists its files and says how to accept",
     { run, last_seq, recorded: behind.seq },
   );
 }

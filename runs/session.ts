@@ -45,7 +45,7 @@ import {
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
 import { checkModelCode, presentModels } from "./hub_models.ts";
-import { JournalMarking, markJournal, markUnknownArtifacts } from "./journal_marks.ts";
+import { JournalMarking, markUnknownArtifacts } from "./journal_marks.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
 import { refuseOlderJournal } from "./lost_journal.ts";
@@ -102,6 +102,7 @@ export async function createRun<In, C, T>(
   const { config, ...rest } = options;
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   await refuseUsed(home, owner);
+  await refuseOlderJournal(home, owner.run);
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
@@ -109,7 +110,8 @@ export async function createRun<In, C, T>(
   const head = await engine.create(definition, config, { ...rest, ...told });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
-  await markJournal(home, head.id);
+  // An engine marks it again, and says what is in the way.
+  await new JournalMarking(home, { run: head.id, say: () => {} }).mark();
   return head;
 }
 

@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, notStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
+import { readDerivedJson } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { readHubFile } from "../../workers/hub_door.ts";
 import { readWorkerStates } from "../../workers/mod.ts";
@@ -45,6 +46,12 @@ Deno.test("files that can be made again read as nothing, whatever is in them", a
     await home.close();
     await Deno.remove(dir, { recursive: true });
   }
+});
+
+Deno.test("readDerivedJson() reads a directory as nothing", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "derived_" });
+  strictEqual(readDerivedJson(dir), null);
+  await Deno.remove(dir);
 });
 
 Deno.test("a torn nonce of a home is created again, once", async () => {

@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
 import { Home } from "../../runs/mod.ts";
+import { takeHome } from "../../runs/home_directory.ts";
 import { scratch } from "../flows/fixtures.ts";
 
 const modeOf = (path: string) => (Deno.statSync(path).mode! & 0o777).toString(8);
@@ -119,4 +120,31 @@ Deno.test("Home.open() refuses a directory with other files that others may writ
         `--home '${dir}/holdfast'`,
     });
     deepStrictEqual([modeOf(dir), [...Deno.readDirSync(dir)].length], ["777", 1]);
+  }));
+
+const NOBODY = 65_534;
+
+for (const name of ["holdfast.db", "holdfast.db-wal", "nonce", "checkpoints"]) {
+  Deno.test(`takeHome() refuses a home in which ${name} belongs to a different user`, () =>
+    withDir(async (dir) => {
+      await Deno.writeTextFile(`${dir}/holdfast.db`, "");
+      Deno.chmodSync(dir, 0o777);
+      const uidOf = (path: string) => path === `${dir}/${name}` ? NOBODY : Deno.uid()!;
+      throws(() => takeHome(dir, uidOf), {
+        code: "invalid_input",
+        message:
+          `Cannot use '${dir}' as the home because ${name} in it belongs to user ${NOBODY}, ` +
+          `and a resume runs what its record names. Fix: name a new directory with --home; if you ` +
+          `trust that user, chown '${dir}/${name}'`,
+      });
+      strictEqual(modeOf(dir), "777"); // The next opening refuses too.
+    }));
+}
+
+Deno.test("takeHome() takes files of root, of the home's owner, and of users who own nothing of a home", () =>
+  withDir((dir) => {
+    for (const [home, file] of [[NOBODY, NOBODY], [Deno.uid()!, 0], [NOBODY, Deno.uid()!]]) {
+      const uidOf = (path: string) => path === dir ? home! : path.endsWith("notes") ? 7 : file!;
+      strictEqual(takeHome(dir, uidOf), false);
+    }
   }));

@@ -1,9 +1,13 @@
 /** A journal that was replaced by an older copy, or lost, is told from the whole one by its marks. */
+import { cpSync } from "node:fs";
+import { relative } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, graph } from "../../engine/mod.ts";
-import { collectGarbage, createRun, executeRun, Home } from "../../runs/mod.ts";
+import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
+import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
+import { namesIn } from "../../runs/names_in.ts";
 import { scratch } from "../flows/fixtures.ts";
 
 const VERSION = "0123456789ab";
@@ -23,27 +27,34 @@ const save = defineStage({
 });
 const Config = z.strictObject({ dir: z.string() });
 const saving = graph("saving", Config, (g, c) => g.stage(save, { dir: c.dir }));
-const ALL = { younger_than_ms: -60_000 };
+const ALL: GcOptions = { younger_than_ms: -60_000 };
 const DATABASE = ["", "-wal", "-shm"];
 
 const copyOf = (home: Home) => `${home.dir}-copy.db`;
-const checkpoint = (home: Home) => `${home.checkpointsDir("a")}/000001-${VERSION}-1-1`;
-const publication = (home: Home) => `${home.runDir("a")}/publications/${PUBLICATION}`;
+const checkpoint = (home: Home, run = "a") => `${home.checkpointsDir(run)}/000001-${VERSION}-1-1`;
+const publication = (home: Home, run = "a") => `${home.runDir(run)}/publications/${PUBLICATION}`;
 const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
 
-/** A home whose run is done, beside a copy of its journal from before the run started. */
-async function withCopy(): Promise<Home> {
+/** A home whose runs are done, beside a copy of its journal from before they started. */
+async function withCopy(...runs: string[]): Promise<Home> {
+  if (runs.length === 0) runs.push("a");
   let home = Home.open(`${await scratch()}/home`);
-  const config = { dir: checkpoint(home) };
-  const head = await createRun(home, saving, { config, entry: "", id: "a" });
+  for (const id of runs) {
+    await createRun(home, saving, { config: { dir: checkpoint(home, id) }, entry: "", id });
+  }
   await home.close(); // Writes all into the one file.
   await Deno.copyFile(`${home.dir}/holdfast.db`, copyOf(home));
   home = Home.open(home.dir);
-  await executeRun(home, { head, graph: saving.build(config) });
-  for (const dir of [checkpoint(home), publication(home)]) {
+  for (const id of runs) await finish(home, id);
+  return home;
+}
+
+async function finish(home: Home, id: string): Promise<void> {
+  const head = (await home.store.head(id))!;
+  await executeRun(home, { head, graph: saving.build({ dir: checkpoint(home, id) }) });
+  for (const dir of [checkpoint(home, id), publication(home, id)]) {
     await Deno.mkdir(dir, { recursive: true });
   }
-  return home;
 }
 
 /** `copy`: puts the older journal back; else the home has none, and begins a new one. */
@@ -55,8 +66,8 @@ async function replaceJournal(home: Home, { copy }: { copy: boolean }): Promise<
 }
 
 /** The code with which a refused `gc` may go on. */
-async function codeOf(home: Home, why: RegExp): Promise<string> {
-  const error = await collectGarbage(home, ALL).then(
+async function codeOf(home: Home, why: RegExp, options: GcOptions = ALL): Promise<string> {
+  const error = await collectGarbage(home, options).then(
     () => new Error("gc did not refuse"),
     (error: Error) => error,
   );
@@ -124,6 +135,189 @@ Deno.test("gc refuses artifacts whose journal is gone, whatever their times, eve
   strictEqual((await collectGarbage(home, ALL)).bytes, 0);
   await home.close();
 });
+
+Deno.test("gc of one run gives up nothing that later rows of a different run recorded", async () => {
+  const home = await replaceJournal(await withCopy("a", "b"), { copy: true });
+  const only = { ...ALL, runs: ["a"] };
+  await collectGarbage(home, { ...only, accept: await codeOf(home, /older copy/, only) });
+  deepStrictEqual(await Promise.all(["a", "b"].map((run) => exists(checkpoint(home, run)))), [
+    false,
+    true,
+  ]);
+  strictEqual((await collectGarbage(home, only)).bytes, 0);
+  const accept = await codeOf(home, /ends at row 0 of run 'b', which had recorded row/);
+  await collectGarbage(home, { ...ALL, accept });
+  strictEqual(await exists(checkpoint(home, "b")), false);
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.close();
+});
+
+Deno.test("gc removes what was accepted however young it is, and nothing else that is young", async () => {
+  const home = await replaceJournal(await withCopy("a", "b"), { copy: true });
+  const only = { younger_than_ms: 60_000, runs: ["a"] };
+  const accept = await codeOf(home, /older copy/, only);
+  const { bytes: _, kept, ...removed } = await collectGarbage(home, { ...only, accept });
+  deepStrictEqual(kept, []);
+  deepStrictEqual(Object.values(removed).map(({ count }) => count), [1, 1, 1, 0, 0]);
+  const files = ["a", "b"].flatMap((run) => [checkpoint(home, run), publication(home, run)]);
+  deepStrictEqual(await Promise.all(files.map(exists)), [false, false, true, true]);
+  await home.close();
+});
+
+Deno.test("gc lists no files of runs that the open journal names", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: false });
+  for (const name of ["runs/a", "stores"]) {
+    await Deno.remove(`${home.dir}/${name}`, { recursive: true });
+  }
+  await createRun(home, saving, { config: { dir: checkpoint(home, "zz") }, entry: "", id: "zz" });
+  await finish(home, "zz");
+  await home.artifacts.putJson({ of: "a" });
+  await rejects(collectGarbage(home, ALL), (error: Error) => {
+    match(error.message, /^Cannot tell which of 1 files .*:\n {2}artifacts\/[0-9a-f/]+$/);
+    return true;
+  });
+  await home.close();
+});
+
+/** Accepts whatever `gc` lists, then continues the run. */
+async function acceptAndResume(home: Home): Promise<string> {
+  await collectGarbage(home, { ...ALL, accept: await codeOf(home, /older copy/) });
+  const head = (await home.store.head("a"))!;
+  return (await executeRun(home, { head, graph: saving.build({ dir: checkpoint(home) }) })).status;
+}
+
+Deno.test("a mark that was being written when its process was killed counts for nothing", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const dir = `${home.artifacts.dir}/journals`;
+  const [name] = await namesIn(dir);
+  await Deno.copyFile(`${dir}/${name}`, `${dir}/${name}.${crypto.randomUUID()}`);
+  strictEqual(await acceptAndResume(home), "done");
+  deepStrictEqual(await namesIn(dir), [name]);
+  await home.close();
+});
+
+Deno.test("a mark behind a link is neither read nor written", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const disk = await scratch();
+  await Deno.rename(home.runDir("a"), `${disk}/a`);
+  await Deno.symlink(`${disk}/a`, home.runDir("a"));
+  strictEqual((await journalMarks(home)).length, 2);
+  strictEqual(await acceptAndResume(home), "done");
+  await home.close();
+});
+
+for (const keeps of [false, true]) {
+  const left = keeps ? "directories and artifacts" : "artifacts";
+  Deno.test(`createRun() records no run whose lost namesake left ${left}`, async () => {
+    let home = await withCopy();
+    const make = () => createRun(home, saving, { config: { dir: "" }, entry: "", id: "c" });
+    await make();
+    await finish(home, "c");
+    home = await replaceJournal(home, { copy: true });
+    for (const dir of ["runs/c", "checkpoints/c", "logs/c"].map((name) => `${home.dir}/${name}`)) {
+      for (const name of keeps ? await namesIn(dir) : []) {
+        const about = ["owner.json", "journal.json"].includes(name);
+        if (!about) await Deno.remove(`${dir}/${name}`, { recursive: true });
+      }
+      if (!keeps) await Deno.remove(dir, { recursive: true });
+    }
+    const why =
+      /^InvalidInputError: Cannot create run 'c' because .* lacks this run, which had recorded row \d+\. Fix: choose a different --id/;
+    await rejects(make(), why);
+    strictEqual(await home.store.head("c"), null);
+    await collectGarbage(home, { ...ALL, accept: await codeOf(home, /older copy|in no open/) });
+    await make();
+    await finish(home, "c");
+    await home.close();
+  });
+}
+
+Deno.test("a mark that cannot be written costs neither a run nor the other marks", async () => {
+  const home = Home.open(`${await scratch()}/home`);
+  await Deno.mkdir(home.artifacts.dir, { recursive: true });
+  await Deno.writeTextFile(`${home.artifacts.dir}/journals`, "");
+  const config = { dir: checkpoint(home) };
+  const head = await createRun(home, saving, { config, entry: "", id: "a" });
+  strictEqual((await journalMarks(home)).length, 2);
+  await Deno.remove(`${home.artifacts.dir}/journals`);
+  await Deno.remove(`${home.runDir("a")}/journal.json`);
+  await Deno.mkdir(`${home.runDir("a")}/journal.json`);
+  const told: string[] = [];
+  const onEvent = (event: EngineEvent) => {
+    if (event.type === "log") told.push(event.text);
+  };
+  const { status } = await executeRun(home, { head, graph: saving.build(config) }, { onEvent });
+  strictEqual(status, "done");
+  match(
+    told[0]!,
+    /^The journal was not marked: Cannot write .*: a directory is there\. Fix: remove it$/,
+  );
+  const { last_seq } = (await home.store.head("a"))!;
+  deepStrictEqual((await journalMarks(home)).map(({ seq }) => seq), [last_seq, last_seq]);
+  strictEqual((await collectGarbage(home, ALL)).artifacts.count, 0);
+  await home.close();
+});
+
+/** As docs/store.md copies a home whose engine runs. */
+const copyFiles = (from: string, to: string, skip: readonly RegExp[] = []) => {
+  const isCopied = (path: string) =>
+    ![/^holdfast\.db/, ...skip].some((name) => name.test(relative(from, path)));
+  cpSync(from, to, { recursive: true, filter: isCopied });
+};
+const MARKS = [/(^|\/)journal\.json$/, /^artifacts\/journals$/];
+
+function copyJournal(from: string, to: string): void {
+  const journal = new DatabaseSync(`${from}/holdfast.db`);
+  journal.exec(`VACUUM INTO '${to}/holdfast.db'`);
+  journal.close();
+}
+
+for (const inOrder of [true, false]) {
+  const what = inOrder ? "as the page says is whole" : "with newer marks is refused";
+  Deno.test(`a home that was copied while its run ran, ${what}`, async () => {
+    const [copied, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const later = defineStage({
+      name: "later",
+      version: 1,
+      input: z.unknown(),
+      output: z.unknown(),
+      async run(batch, ctx) {
+        copied.resolve();
+        await ended.promise;
+        return await ctx.artifacts.putJson({ batch, later: true });
+      },
+    });
+    const living = graph("living", Config, (g, c) => g.stage(later, g.stage(save, { dir: c.dir })));
+    let home = Home.open(`${await scratch()}/home`);
+    const copy = `${home.dir}-copy`;
+    const config = { dir: checkpoint(home) };
+    const head = await createRun(home, living, { config, entry: "", id: "a" });
+    copyFiles(home.dir, copy);
+    const running = executeRun(home, { head, graph: living.build(config) });
+    await copied.promise; // Recorded: a checkpoint and its artifact.
+    await Deno.mkdir(checkpoint(home), { recursive: true });
+    copyJournal(home.dir, copy);
+    ended.resolve();
+    strictEqual((await running).status, "done");
+    copyFiles(home.dir, copy, inOrder ? MARKS : []);
+    await home.close();
+    await Deno.remove(home.dir, { recursive: true });
+    await Deno.rename(copy, home.dir);
+    home = Home.open(home.dir);
+    const { epoch } = (await home.store.head("a"))!;
+    await home.store.release("a", epoch); // Its engine was on the machine that is gone.
+    const resume = async () =>
+      await executeRun(home, { head: (await home.store.head("a"))!, graph: living.build(config) });
+    if (inOrder) {
+      strictEqual((await collectGarbage(home, ALL)).artifacts.count, 1); // Put after the journal.
+      ok(await exists(checkpoint(home)));
+      strictEqual((await resume()).status, "done");
+    } else {
+      await rejects(resume(), /its journal is an older copy/);
+    }
+    await home.close();
+  });
+}
 
 Deno.test("a mark is never lowered by an older journal", async () => {
   const home = await replaceJournal(await withCopy(), { copy: true });

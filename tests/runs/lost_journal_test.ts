@@ -29,7 +29,7 @@ const goesThrough = (home: Home, lost: UnreachableArtifact[], stores = [home.sto
     stores,
     lost,
     marks: [],
-    files: () => Promise.resolve(lost.map(({ path }) => path)),
+    files: () => Promise.resolve({ paths: lost.map(({ path }) => path), runs: new Set() }),
   });
 
 async function refused(home: Home, lost: UnreachableArtifact[], why: string): Promise<void> {
@@ -121,7 +121,7 @@ async function withMark(mark: { store?: string; run?: string; seq: number }) {
       marks,
       lost,
       ...options,
-      files: () => Promise.resolve(options.files ?? files),
+      files: () => Promise.resolve({ paths: options.files ?? files, runs: new Set(["a"]) }),
     });
 }
 
