@@ -80,28 +80,40 @@ Deno.test("an artifact that any process puts again is young again", async () => 
   }
 });
 
-Deno.test("a put between a sweep's first look and its last brings the artifact back", async () => {
+Deno.test("sweepArtifacts() removes what is accepted however young, and no other young file", async () => {
   const artifacts = await fresh();
-  const ref = await artifacts.put(text("wanted"));
-  age(artifacts, ref);
-  const rename = Deno.renameSync;
-  Deno.renameSync = (from, to) => {
-    const { utimeSync } = Deno;
-    // What a put does first.
-    if (String(to).includes("/tmp/gc.")) utimeSync(from, new Date(), new Date());
-    rename(from, to);
-  };
-  try {
-    const removed = await sweepArtifacts(artifacts, {
-      reachable: new Set(),
-      before_ms: Date.now() - 60_000,
-    });
-    deepStrictEqual(removed, { count: 0, bytes: 0, refused: [] });
-  } finally {
-    Deno.renameSync = rename;
-  }
-  deepStrictEqual(await artifacts.get(ref), text("wanted"));
+  const [gone, young] = [await artifacts.put(text("gone")), await artifacts.put(text("young"))];
+  const accepted = new Set([artifacts.path(gone)]);
+  const options = { reachable: new Set<string>(), before_ms: Date.now() - 60_000, accepted };
+  deepStrictEqual(await sweepArtifacts(artifacts, options), { count: 1, bytes: 4, refused: [] });
+  deepStrictEqual([await artifacts.has(gone), await artifacts.has(young)], [false, true]);
 });
+
+for (const isAccepted of [false, true]) {
+  Deno.test(`a put between a sweep's first look and its last brings ${isAccepted ? "an accepted" : "the"} artifact back`, async () => {
+    const artifacts = await fresh();
+    const ref = await artifacts.put(text("wanted"));
+    age(artifacts, ref);
+    const rename = Deno.renameSync;
+    Deno.renameSync = (from, to) => {
+      const { utimeSync } = Deno;
+      // What a put does first.
+      if (String(to).includes("/tmp/gc.")) utimeSync(from, new Date(), new Date());
+      rename(from, to);
+    };
+    try {
+      const removed = await sweepArtifacts(artifacts, {
+        reachable: new Set(),
+        before_ms: Date.now() - 60_000,
+        accepted: new Set(isAccepted ? [artifacts.path(ref)] : []),
+      });
+      deepStrictEqual(removed, { count: 0, bytes: 0, refused: [] });
+    } finally {
+      Deno.renameSync = rename;
+    }
+    deepStrictEqual(await artifacts.get(ref), text("wanted"));
+  });
+}
 
 Deno.test("the next sweep finishes one that was killed, and restores what is used", async () => {
   const artifacts = await fresh();

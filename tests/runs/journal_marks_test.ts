@@ -4,7 +4,7 @@ import { relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
+import { defineStage, type EngineEvent, graph, processOwner } from "../../engine/mod.ts";
 import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
 import { namesIn } from "../../runs/names_in.ts";
@@ -161,6 +161,17 @@ Deno.test("gc removes what was accepted however young it is, and nothing else th
   deepStrictEqual(Object.values(removed).map(({ count }) => count), [1, 1, 1, 0, 0]);
   const files = ["a", "b"].flatMap((run) => [checkpoint(home, run), publication(home, run)]);
   deepStrictEqual(await Promise.all(files.map(exists)), [false, false, true, true]);
+  await home.close();
+});
+
+Deno.test("gc gives up nothing of a run whose engine may live", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const { head: { epoch } } = await home.store.claim("a", processOwner(), { lease_ms: 60_000 });
+  await home.artifacts.putJson({ held: true });
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.store.release("a", epoch);
+  await codeOf(home, /of run 'a', which had recorded row/);
+  strictEqual(await exists(checkpoint(home)), true);
   await home.close();
 });
 
