@@ -47,7 +47,6 @@ async function follow(
   { head, graph, config, accept, replan, settings, rows }: Following,
 ): Promise<number> {
   const screen = errorScreen();
-  const live = new LiveView({ screen, now: () => performance.now() });
   const note = (text: string) => screen.write(`${visible(text)}\n`);
   const resume = `Resume with: ${command(home, `resume ${head.id}`)}`;
   const stopping = `stopping run ${head.id} at the next durable point`;
@@ -63,6 +62,7 @@ async function follow(
     note: (what) => live.note(texts[what]),
     exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
+  const live = new LiveView({ screen, now: () => performance.now(), stop: requests.drain });
   const release = requests.listen();
   live.note(`run ${head.id}`);
   try {

@@ -1,7 +1,7 @@
 import { EngineError } from "../engine/mod.ts";
 import { Home, homeDirectory } from "../runs/mod.ts";
 import type { Command } from "./command.ts";
-import { completed, DEFAULT_HOME } from "./output.ts";
+import { completed, DEFAULT_HOME, tell } from "./output.ts";
 
 export const HOME_HELP = "directory of runs and checkpoints";
 export const STORE_HELP =
@@ -33,7 +33,7 @@ export class GlobalOptions {
   async withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
     const home = Home.open(this.home, {
       store: this.store ?? null,
-      onNotice: (text) => console.error(text),
+      onNotice: tell,
     });
     try {
       return await work(home);

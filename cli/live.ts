@@ -42,6 +42,8 @@ function wrapped(parts: readonly string[], width: number): string[] {
   return lines;
 }
 
+type StageFailed = Extract<EngineEvent, { type: "stage_failed" }>;
+
 type Loop = {
   name: string;
   round: number;
@@ -57,6 +59,7 @@ type Loop = {
 export class LiveView {
   readonly #screen: Screen;
   readonly #now: () => number;
+  readonly #stop: AbortSignal | undefined;
   readonly #colors: ReturnType<typeof pc.createColors>;
   readonly #running = new Map<string, { stage: string; since: number }>();
   readonly #metrics: Record<string, number> = {};
@@ -69,7 +72,9 @@ export class LiveView {
   /** The last round trained nothing. */
   #idle = false;
 
-  constructor(options: { screen: Screen; now: () => number }) {
+  /** `stop`: aborted when the run is asked to stop. */
+  constructor(options: { screen: Screen; now: () => number; stop?: AbortSignal }) {
+    this.#stop = options.stop;
     this.#screen = options.screen;
     this.#now = options.now;
     this.#colors = pc.createColors(options.screen.color);
@@ -86,8 +91,7 @@ export class LiveView {
         break;
       case "stage_failed":
         this.#running.delete(event.key);
-        // The last failure is printed when the run ends.
-        if (event.next_ms !== null) this.note(retryLine(event));
+        this.#failed(event);
         break;
       case "metrics":
         this.#take(event);
@@ -131,6 +135,15 @@ export class LiveView {
     if (!this.#drawn) return;
     this.#clear();
     this.#screen.write(this.#summary().map((line) => `${line}\n`).join(""));
+  }
+
+  /** Only the cause: a worker's log lines are printed only if the run fails because of it. */
+  #failed({ key, attempt, error, next_ms }: StageFailed): void {
+    if (next_ms === null) return; // The last failure is printed when the run ends.
+    const isStop = this.#stop?.aborted === true;
+    if (isStop && error.code === "drained") return; // Only the stop ended it.
+    const follows = isStop ? "to be retried by resume" : "retrying";
+    this.note(`${key} failed (attempt ${attempt}), ${follows}: ${error.message.split("\n")[0]}`);
   }
 
   #take({ key, metrics }: { key: string; metrics: Record<string, number> }): void {
@@ -239,13 +252,6 @@ function asStream(screen: Screen): NodeJS.WritableStream {
     isTTY: screen.tty,
   };
   return stream as unknown as NodeJS.WritableStream;
-}
-
-/** Only the cause: a worker's log lines are printed only if the run fails because of it. */
-function retryLine(
-  { key, attempt, error }: Extract<EngineEvent, { type: "stage_failed" }>,
-): string {
-  return `${key} failed (attempt ${attempt}), retrying: ${error.message.split("\n")[0]}`;
 }
 
 function recoveryLine(value: unknown): string {

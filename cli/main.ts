@@ -21,7 +21,7 @@ export async function main(args: string[], rl = commandLine()): Promise<number> 
       console.error(visible(error.message));
       return isBadInput(error) ? EXIT.bad_input : EXIT.failed;
     }
-    console.error(error); // Unexpected: the stack says where.
+    console.error(visible(Deno.inspect(error))); // Unexpected: the stack says where.
     return EXIT.failed;
   }
 }

@@ -23,8 +23,14 @@ const /** @internal */ config = z.strictObject({
  * Source: https://github.com/openai/grade-school-math, `dataset.py`. Both agree on every gold
  * answer of GSM8K.
  * - Stricter: there must be no second number. It reads 1 in `1/2`, `1e3` and `1 234`, 12 in
- *   `12-15`, `12:30` and `12 or 15`, 700 in `7,0,0`; here none of these is an answer. Nor is a
- *   multiple (`12k`, `12 million`), one of two numbers (`±12`) or a part of one (`5-`, `,123`).
+ *   `12-15`, `12:30` and `12 or 15`, 700 in `7,0,0`; here none of these is an answer. Nor is one of
+ *   two numbers (`±12`) or a part of one (`,123`).
+ * - A number whose next word is k, K, M, B, T, hundred, thousand, lakh, million, crore, billion,
+ *   trillion, dozen, mn or bn is a multiple and no answer, whatever marks are between: `12k`,
+ *   `$12$k`, `12 (million)`. Other words (`score`, `mil`, `Mio.`) are taken for units, and `12 K`
+ *   in kelvin for a multiple.
+ * - Where only marks follow on the line and an operator is among them, a part is missing: `5-`,
+ *   `**5**-` are no answer. `5- done` is 5.
  * - Wider: it requires one space after the mark and accepts one spelling; we also accept `####7`,
  *   `$7`, `7.`, `7.0`, `+7` and the minus sign U+2212.
  * - It reads the first mark, we the last, because models often restate.

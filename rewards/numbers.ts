@@ -24,14 +24,18 @@ const INEXACT = `(?:[±∓≤≥≠]|\\+/[-${MINUS}]|\\\\(?:pm|mp|leq?|geq?|neq?
 /** At the place of a number: what only looks like one, such as ±12, or the end of 1,123. */
 const NO_NUMBER = new RegExp(`${INEXACT}\\s*\\S|,\\d`, "y");
 const AFTER_INEXACT = new RegExp(`${INEXACT}\\s?(?:\\\\?\\$)?$`);
-/** After a number: 12k, 12 million, 2 dozen are multiples of it, and the rest of 5- is missing. */
+/**
+ * After a number: its next word makes it a multiple, whatever marks are between: 12k, 5 M,
+ * 12 *million*, $12$k. A sentence's end is between no number and its word, and a T-shirt no trillion.
+ */
 const SCALED = new RegExp(
-  "^(?:k(?![\\p{L}\\p{N}])|(?:[^\\S\\n\\r]|-|\\\\text\\{)*" +
-    "(?:hundred|thousand|million|billion|trillion|dozen|mn|bn)s?(?![\\p{L}\\p{N}]))",
-  "iu",
+  "^(?:\\\\(?:[a-z]+(?![a-z])|[^a-z\\n\\r])|[^\\\\\\p{L}\\p{N}\\n\\r.,;:!?])*" +
+    "(?:[kKMBT]|(?i:hundred|thousand|lakh|million|crore|billion|trillion|dozen|mn|bn)s?)" +
+    "(?![\\p{L}\\p{N}]|-\\p{L})",
+  "u",
 );
-const ABBREVIATED = /^(?:\\text\{)?[MBT](?![\p{L}\p{N}])/u;
-const CUT_OFF = new RegExp(`^[-/^×÷+${MINUS}\u2013](?![\\p{L}\\p{N}])`, "u");
+const OPERATOR = new RegExp(`[-/^×÷+${MINUS}\u2013]`);
+const WORD = /[\p{L}\p{N}]/u;
 const SIGNED = new RegExp(`(?<![\\p{L}\\p{N})])[-${MINUS}](?:\\\\?\\$)?$`, "u");
 
 /**
@@ -74,14 +78,22 @@ export function numberAlone(
   TOKEN.lastIndex = begin;
   const token = TOKEN.exec(text)?.[0];
   if (token === undefined) return undefined;
-  const after = text.slice(begin + token.length).split(/[\n\r]/, 1)[0]!;
+  const after = lineOf(text.slice(begin + token.length));
   const rest = closer === undefined ? after : after.split(closer, 1)[0]!;
   return isContinued(rest) || DIGIT.test(rest) ? null : spellNumber(token);
 }
 
-/** Whether what follows a number makes it a different one. */
+function lineOf(text: string): string {
+  return text.split(/[\n\r]/, 1)[0]!;
+}
+
+/**
+ * Whether what follows a number on its line makes it a different one: a fraction, a multiple, or an
+ * operator that nothing follows.
+ */
 function isContinued(rest: string): boolean {
-  return [/^\p{No}/u, SCALED, ABBREVIATED, CUT_OFF].some((pattern) => pattern.test(rest));
+  if (/^\p{No}/u.test(rest) || SCALED.test(rest)) return true;
+  return OPERATOR.test(rest) && !WORD.test(rest);
 }
 
 /**
@@ -100,7 +112,7 @@ export function lastNumber(text: string): string | null {
   const before = text.slice(Math.max(0, begin - JOINTS_MAX), begin);
   const number = text.slice(begin, last + 1);
   if (number === "" || isJoined(before, number) || AFTER_INEXACT.test(before)) return null;
-  if (isContinued(text.slice(last + 1, last + 1 + JOINTS_MAX))) return null;
+  if (isContinued(lineOf(text.slice(last + 1)))) return null;
   const sign = SIGNED.test(before) ? "-" : "";
   return spellNumber(sign + number);
 }

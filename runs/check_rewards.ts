@@ -169,6 +169,7 @@ async function loaded(
     module: "holdfast_worker.rewards.check",
     input,
     hub_token: true, // Each reward gets what its `env` names.
+    signal,
   });
   if (code !== 0) {
     throw new InvalidInputError(`Cannot import rewards with ${python}:\n${stderr.trimEnd()}`, {

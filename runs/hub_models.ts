@@ -26,7 +26,7 @@ import { fetchingPython, trainerPython } from "./trainer_python.ts";
 /** Who hears of it. */
 type HubOptions = {
   onSetup?: OnEnvironmentProgress;
-  /** Ends the creation of a Python environment. */
+  /** Ends the search for models, and the creation of a Python environment for it. */
   signal?: AbortSignal;
   say?: (text: string) => void;
 };
@@ -82,7 +82,7 @@ export async function pinnedModels<C>(
   if (wanted.length === 0) return { config, models: [] };
   const { say, onSetup: onProgress, signal } = options;
   const python = await fetchingPython(config as Record<string, unknown>, { onProgress, signal });
-  const models = await fetchModels(python, wanted, { download, say });
+  const models = await fetchModels(python, wanted, { download, say, signal });
   const pinned = namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
     const place = wanted.findIndex(({ name }) => name === hub);
     return place < 0 ? so_far : setAt(so_far, { path, to: models[place]!.name });
@@ -146,7 +146,7 @@ export async function presentModels(
   const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
   const { onSetup: onProgress, signal } = options;
   const python = await fetchingPython({ ...config }, { onProgress, signal });
-  const models = await fetchModels(python, asked, { download: true, say: options.say });
+  const models = await fetchModels(python, asked, { download: true, say: options.say, signal });
   const rows = models.filter(({ name }) => !known.has(name)).map((model): NewRow => ({
     kind: "note/model",
     key: model.name,
@@ -177,6 +177,7 @@ export async function checkModelCode(
     {
       module: "holdfast_worker.model_code",
       input: JSON.stringify(asked),
+      signal: options.signal,
     },
   );
   if (code !== 0) {

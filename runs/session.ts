@@ -128,8 +128,10 @@ export async function executeRun<T>(
   try {
     return await execute(home, run, options);
   } catch (error) {
-    // Nothing had started: an environment was being created.
-    if (error instanceof DrainedError && options.drain?.aborted) return { status: "interrupted" };
+    // Nothing had started: an environment was being created, or what the run needs looked for.
+    const { drain } = options;
+    const isStop = error instanceof DrainedError || error === drain?.reason;
+    if (drain?.aborted && isStop) return { status: "interrupted" };
     throw error;
   }
 }

@@ -47,6 +47,8 @@ export async function fetchingPython(
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
   if (trainer?.python) return await trainerPython(config, making);
-  const made = trainer ? await madeEnvironment(environmentOf(trainer)) : null;
+  const made = trainer
+    ? await madeEnvironment(environmentOf(trainer), { signal: making.signal })
+    : null;
   return made ?? await ensureEnvironment("hub", making);
 }

@@ -145,6 +145,15 @@ const CASCADE = { role: "cascade" } as const;
 const TEARDOWN = { role: "teardown" } as const;
 const SEE_LOG = { see_log: true } as const;
 
+/** Python's own line, and that of transformers, which loads its modules late. */
+export const FAILED_IMPORT =
+  /^(ModuleNotFoundError|ImportError): |\bFailed to import \S+ because of the following error/;
+
+/** What to do after one. */
+export const IMPORT_FIX =
+  "a managed Python environment may be damaged: the doctor says so, and a resume then creates it " +
+  "again; in your own, install what is missing";
+
 /** Texts in the order of how much they explain. If a rank shows several, the first row wins. */
 export const SIGNS: readonly Sign[] = [
   sign("device_fault", "cuda_ecc", /uncorrectable ECC error|ECC_UNCORRECTABLE|ECCUncorrectable/i),
@@ -306,6 +315,7 @@ export const SIGNS: readonly Sign[] = [
     "cuda_error",
     /CUDA error: |CUDNN_STATUS_(INTERNAL_ERROR|EXECUTION_FAILED)|CUBLAS_STATUS_\w*(FAILED|ERROR)/,
   ),
+  sign("import_error", "import_failed", FAILED_IMPORT),
   sign(
     "peer_lost",
     "collective_aborted",

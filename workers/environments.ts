@@ -125,9 +125,10 @@ export async function ensureEnvironment(
   options: EnvironmentOptions = {},
 ): Promise<string> {
   const { modules, ...recipe } = RECIPES[kind];
-  if (options.own) {
-    await checkPython(options.own, modules);
-    return options.own;
+  const { own, signal } = options;
+  if (own) {
+    await unlessStopped(kind, signal, () => checkPython(own, modules, { signal }));
+    return own;
   }
   const requirements = filesOf(recipe.requirements, options);
   return await ensureMade(kind, { ...options, ...recipe, requirements });
@@ -136,12 +137,12 @@ export async function ensureEnvironment(
 /** The interpreter of a managed environment if it is complete already. */
 export async function madeEnvironment(
   kind: EnvironmentKind,
-  options: Pick<EnvironmentOptions, "dir" | "base"> = {},
+  options: Pick<EnvironmentOptions, "dir" | "base" | "signal"> = {},
 ): Promise<string | null> {
-  const { dir = environmentsDir(), base } = options;
+  const { dir = environmentsDir(), base, signal } = options;
   const { build, requirements } = RECIPES[kind];
-  const python = await basePython(base);
-  const wanted = { dir, build, requirements: filesOf(requirements) };
+  const python = await basePython(base, signal);
+  const wanted = { dir, build, requirements: filesOf(requirements), signal };
   const place = await placeFor(kind, wanted, python.build);
   return await madeAlready(place, (path) => checkOf(path, wanted));
 }
@@ -178,18 +179,30 @@ async function ensureMade(
   { dir = environmentsDir(), ...options }: Omit<Wanted, "dir"> & { dir?: string },
 ): Promise<string> {
   const wanted = { ...options, dir };
-  const python = await basePython(wanted.base);
-  const place = await placeFor(kind, wanted, python.build);
-  const making = new Making(place, wanted);
-  try {
+  const { base, signal } = wanted;
+  return await unlessStopped(kind, signal, async () => {
+    const python = await basePython(base, signal);
+    const place = await placeFor(kind, wanted, python.build);
+    const making = new Making(place, wanted);
     return await madeOnce(place, {
       onWait: () => making.say("waiting for another process that is creating it"),
       make: (path) => make(path, { ...wanted, making, python }),
       check: (path) => checkOf(path, wanted),
-      signal: wanted.signal,
+      signal,
     });
+  });
+}
+
+/** The work's result. @throws {DrainedError} If it fails once the signal has come. */
+async function unlessStopped<T>(
+  kind: string,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
   } catch (cause) {
-    if (!wanted.signal?.aborted) throw cause;
+    if (!signal?.aborted) throw cause;
     throw new DrainedError(
       `Cannot finish the Python environment '${kind}' because the run stops. Fix: resume the run`,
       { environment: kind },

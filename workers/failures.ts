@@ -10,7 +10,7 @@ import {
   UserCodeError,
   WorkerLostError,
 } from "../engine/mod.ts";
-import { type Action, type FailureKind, POLICY, type Role } from "./causes.ts";
+import { type Action, type FailureKind, IMPORT_FIX, POLICY, type Role } from "./causes.ts";
 import { diagnose, fingerprint, type Judged } from "./diagnosis.ts";
 import type { FailureReport } from "./protocol.ts";
 
@@ -147,6 +147,7 @@ function failureText({ report, verdict }: Judged, { judged, place }: Telling): s
     lines.push(...report.log_tail.slice(-LINES_SHOWN).map((line) => `  | ${line}`));
   }
   if (report.log_path) lines.push(`  log: ${report.log_path}`);
+  if (verdict.kind === "import_error") lines.push(`  fix: ${IMPORT_FIX}`);
   lines.push(`  next: ${nextCommand(verdict.kind, place.run)}`);
   return lines.join("\n");
 }

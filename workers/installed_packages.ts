@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { isNothing } from "../engine/mod.ts";
 import { runPython } from "./run_python.ts";
 
 const InstalledPackages = z.strictObject({
@@ -26,17 +25,12 @@ export async function installedPackages(
   const input = "locks" in wanted
     ? { locks: wanted.locks.map((lock) => fileURLToPath(lock)) }
     : wanted;
-  const cannotLook = (why: string) => ({ packages: {}, missing: [`a Python that runs: ${why}`] });
-  try {
-    const { code, stdout, stderr } = await runPython(join(path, "bin", "python"), {
-      module: "holdfast_worker.installed",
-      input: JSON.stringify(input),
-      signal,
-    });
-    if (code === 0) return InstalledPackages.parse(JSON.parse(stdout));
-    return cannotLook(stderr.trimEnd().split("\n").at(-1) || `it exits with ${code}`);
-  } catch (error) {
-    if (!isNothing(error) && !(error instanceof Deno.errors.PermissionDenied)) throw error;
-    return cannotLook((error as Error).message);
-  }
+  const { code, stdout, stderr } = await runPython(join(path, "bin", "python"), {
+    module: "holdfast_worker.installed",
+    input: JSON.stringify(input),
+    signal,
+  });
+  if (code === 0) return InstalledPackages.parse(JSON.parse(stdout));
+  const why = stderr.trimEnd().split("\n").at(-1) || `it exits with ${code}`;
+  return { packages: {}, missing: [`a Python that runs: ${why}`] };
 }

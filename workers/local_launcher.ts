@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
+import { FAILED_IMPORT, IMPORT_FIX } from "./causes.ts";
 import {
   AGENT_MODULE,
   agents,
@@ -166,7 +167,11 @@ async function exitSentence(code: number, log: string): Promise<string> {
   const lines = text.trimEnd().split("\n").filter((line) => line.trim() !== "").slice(-LINES_SHOWN);
   const said = code !== 0 && lines.length > 0 ? `: ${lines.at(-1)!.trim()}` : "";
   const shown = said === "" ? [] : lines.map((line) => `  | ${line}`);
-  return [`the agent ended with exit code ${code}${said}`, ...shown, `  log: ${log}`].join("\n");
+  const next = FAILED_IMPORT.test(lines.at(-1) ?? "")
+    ? [`  fix: ${IMPORT_FIX}`, "  next: deno task rl doctor"]
+    : [];
+  const head = `the agent ended with exit code ${code}${said}`;
+  return [head, ...shown, `  log: ${log}`, ...next].join("\n");
 }
 
 function spawn(command: Deno.Command, python: string): Deno.ChildProcess {

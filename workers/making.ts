@@ -94,7 +94,6 @@ export class Making {
         env,
         clear_env: env !== undefined,
         signal: this.#options.signal,
-        own_group: true,
         onLine: (line) => {
           this.#write(line);
           onLine?.(line);

@@ -39,26 +39,30 @@ type FetchOptions = {
   say?: (text: string) => void;
   /** In addition to this process's environment. */
   env?: Record<string, string>;
+  signal?: AbortSignal;
 };
 
 /**
  * Finds models at the hub, and fetches what its cache on this host lacks. The only process that
- * receives the hub's token.
+ * receives the hub's token. Rejects with the signal's reason if the signal ended it.
  * @throws {InvalidInputError} If the hub has no such model or revision, or does not give it.
  * @throws {InfrastructureError} If neither the hub nor the cache can give it, or there is no room.
  */
 export async function fetchModels(
   python: string,
   models: WantedModel[],
-  { download, say = () => {}, env }: FetchOptions,
+  { download, say = () => {}, env, signal }: FetchOptions,
 ): Promise<FetchedModel[]> {
+  signal?.throwIfAborted();
   const child = new Deno.Command(python, {
     args: ["-m", "holdfast_worker.model_hub.fetch"],
     clearEnv: true,
     env: { ...workerEnvironment({ hub_token: true }), PYTHONPATH: PYTHON_ROOT, ...env },
+    signal,
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",
+    detached: true, // The terminal's Ctrl-C does not reach it.
   }).spawn();
   // Open until the answer is here: the process ends with this one.
   const stdin = child.stdin.getWriter();
@@ -72,6 +76,7 @@ export async function fetchModels(
   await sent;
   await stdin.close().catch(() => {});
   if (ending === null) {
+    signal?.throwIfAborted(); // The signal ended it.
     const last = errors.trim().split("\n").at(-1) || `exit code ${code}`;
     throw new InfrastructureError(
       `Cannot fetch models with ${python} because its process ended: ${last}. Fix: try again; in ` +

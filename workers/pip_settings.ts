@@ -33,8 +33,11 @@ print(json.dumps([[name, str(ast.literal_eval(value))] for name, _, value in pai
  * pip's settings by option, as \`pip install\` of this interpreter would use them. None if its pip
  * does not run.
  */
-export async function pipSettings(interpreter: string): Promise<Record<string, string>> {
-  const { success, lines } = await runCommand([interpreter, "-c", PROBE]);
+export async function pipSettings(
+  interpreter: string,
+  signal?: AbortSignal,
+): Promise<Record<string, string>> {
+  const { success, lines } = await runCommand([interpreter, "-c", PROBE], { signal });
   if (!success) return {};
   const listed = JSON.parse(lines.at(-1)!) as [string, string][];
   const of = (section: string) =>

@@ -21,10 +21,13 @@ type Python = { path: string; version: string };
  * names whose version fits.
  * @throws {InvalidInputError} One sentence that says what was found and how to fix it.
  */
-export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promise<Python> {
+export async function findPython(
+  named = Deno.env.get("HOLDFAST_PYTHON"),
+  signal?: AbortSignal,
+): Promise<Python> {
   const found: string[] = [];
   for (const candidate of named ? [named] : CANDIDATES) {
-    const python = await describePython(candidate);
+    const python = await describePython(candidate, signal);
     if (python === null) continue;
     const minor = minorOf(python.version);
     if (minor >= PYTHON_MINOR_MIN && minor <= PYTHON_MINOR_MAX) return python;
@@ -67,9 +70,9 @@ export type BasePython = { path: string; build: PythonBuild };
  * The Python of {@linkcode findPython}, with what tells its environments from others'.
  * @throws {InvalidInputError} If there is none.
  */
-export async function basePython(named?: string): Promise<BasePython> {
-  const { path } = await findPython(named);
-  const outcome = await runCommand([path, "-c", BUILD]);
+export async function basePython(named?: string, signal?: AbortSignal): Promise<BasePython> {
+  const { path } = await findPython(named, signal);
+  const outcome = await runCommand([path, "-c", BUILD], { signal });
   if (outcome.success) return { path, build: JSON.parse(outcome.lines.at(-1)!) as PythonBuild };
   throw new InvalidInputError(
     `Cannot create a Python environment with '${path}' because it does not run: ` +
@@ -78,10 +81,13 @@ export async function basePython(named?: string): Promise<BasePython> {
   );
 }
 
-/** Null if the interpreter does not run. */
-export async function describePython(interpreter: string): Promise<Python | null> {
+/** Null if the interpreter does not run. Rejects with the signal's reason if the signal ended it. */
+export async function describePython(
+  interpreter: string,
+  signal?: AbortSignal,
+): Promise<Python | null> {
   const probe = "import sys; print('%d.%d.%d' % sys.version_info[:3], sys.executable)";
-  const outcome = await runCommand([interpreter, "-c", probe]);
+  const outcome = await runCommand([interpreter, "-c", probe], { signal });
   const [, version, path] = /^(\d+\.\d+\.\d+) (.+)$/.exec(outcome.lines.at(-1)?.trim() ?? "") ?? [];
   return outcome.success && version && path ? { version, path } : null;
 }
@@ -97,8 +103,12 @@ function minorOf(version: string): number {
  * newer Python than managed environments.
  * @throws {InvalidInputError} Names what is missing and how to install it.
  */
-export async function checkPython(interpreter: string, packages: string[]): Promise<void> {
-  const python = await describePython(interpreter);
+export async function checkPython(
+  interpreter: string,
+  packages: string[],
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<void> {
+  const python = await describePython(interpreter, signal);
   const refuse = (why: string, fix: string) =>
     new InvalidInputError(
       `Cannot use the Python interpreter '${interpreter}' because ${why}. Fix: ${fix}`,
@@ -120,7 +130,7 @@ export async function checkPython(interpreter: string, packages: string[]): Prom
   }
   const probe = "import importlib.util, sys; " +
     "print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])";
-  const outcome = await runCommand([interpreter, "-c", probe, ...packages]);
+  const outcome = await runCommand([interpreter, "-c", probe, ...packages], { signal });
   const missing = outcome.lines.at(-1)?.trim() ?? "";
   if (outcome.success && missing === "") return;
   const what = outcome.success

@@ -63,7 +63,7 @@ export class Uv {
     });
     // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
-    const { env, args } = asUvSettings(await pipSettings(own), environment);
+    const { env, args } = asUvSettings(await pipSettings(own, making.signal), environment);
     // On the environments' disk: files are linked, not copied.
     const UV_CACHE_DIR = join(dir, CACHE);
     return new Uv(join(place.path, "bin", "uv"), {

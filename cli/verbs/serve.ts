@@ -78,7 +78,11 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
       },
       session: ({ id, config }) => {
         graces.begun(id, JSON.parse(config));
-        const live = new LiveView({ screen: prefixed(screen, id), now: () => performance.now() });
+        const live = new LiveView({
+          screen: prefixed(screen, id),
+          now: () => performance.now(),
+          stop: requests.drain,
+        });
         return {
           preempted: requests.preempted,
           onEvent: (event) => live.on(event),

@@ -231,6 +231,24 @@ Deno.test("LiveView tells a failure that is tried again by its first line, and l
   );
 });
 
+Deno.test("LiveView of a run that stops promises no retry, and says nothing of what only the stop ended", () => {
+  const screen = new Terminal({ tty: false });
+  const stop = new AbortController();
+  const live = new LiveView({ screen, now: () => 0, stop: stop.signal });
+  const on = (event: EngineEventBody) => live.on({ run: "r", at_ms: 0, ...event } as EngineEvent);
+  const failure = failed(1000) as Extract<EngineEventBody, { type: "stage_failed" }>;
+  const drained = { ...failure, error: { ...failure.error, code: "drained" as const } };
+  stop.abort();
+  on(drained);
+  strictEqual(screen.written, "");
+  on(failure);
+  strictEqual(
+    screen.written,
+    "round/1/train failed (attempt 1), to be retried by resume: " +
+      "Cannot continue because rank 0 died\n",
+  );
+});
+
 Deno.test("LiveView on a terminal leaves an evaluation's line after end(), whatever was drawn after it", async () => {
   const screen = new Terminal();
   const { clock, live, on } = view(screen);

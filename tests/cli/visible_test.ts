@@ -1,4 +1,6 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { EXIT } from "../../cli/exit.ts";
+import { main } from "../../cli/main.ts";
 import { print, printJson } from "../../cli/output.ts";
 import { visible } from "../../cli/visible.ts";
 import { inProcess } from "./in_process.ts";
@@ -8,8 +10,20 @@ Deno.test("visible() writes control characters as JSON does, and leaves all othe
     visible("\x1b[31mred\x07 \r \x7f \x9b2J \u202egpj\u2066"),
     "\\u001b[31mred\\u0007 \\u000d \\u007f \\u009b2J \\u202egpj\\u2066",
   );
-  const plain = "a\tb\né 日本 👍🏽 \u200fעברית";
+  const plain = "a\tb\né 日本 👍🏽 👩\u200d🔬 \u200bעברית";
   strictEqual(visible(plain), plain);
+});
+
+Deno.test("visible() writes every character that turns the direction of text or separates lines", () => {
+  const range = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, i) => from + i);
+  const codes = [0x61c, 0x200e, 0x200f, 0x2028, 0x2029];
+  for (const code of [...codes, ...range(0x202a, 0x202e), ...range(0x2066, 0x2069)]) {
+    strictEqual(
+      visible(`a${String.fromCharCode(code)}b`),
+      `a\\u${code.toString(16).padStart(4, "0")}b`,
+    );
+  }
 });
 
 Deno.test("everything that is printed is visible, and JSON keeps its value", () => {
@@ -25,6 +39,19 @@ Deno.test("everything that is printed is visible, and JSON keeps its value", () 
   strictEqual(lines[0], "\\u001b[2J");
   strictEqual(lines[1], '{\n  "text": "\\u001b\\u009b\\u007f"\n}');
   deepStrictEqual(JSON.parse(lines[1]!), { text: "\x1b\x9b\x7f" });
+});
+
+Deno.test("the stack of an unexpected error is visible", async () => {
+  const lines: string[] = [];
+  const { error } = console;
+  console.error = (text: unknown) => void lines.push(String(text));
+  try {
+    const broken = { parseAsync: () => Promise.reject(new TypeError("\x1b[2J \u202e")) };
+    strictEqual(await main([], broken as unknown as Parameters<typeof main>[1]), EXIT.failed);
+  } finally {
+    console.error = error;
+  }
+  match(lines[0]!, /^TypeError: \\u001b\[2J \\u202e\n +at .*visible_test/);
 });
 
 Deno.test("escape codes of a data file reach the terminal neither by rows nor by errors", async () => {

@@ -272,6 +272,50 @@ def test_a_thought_in_a_field_is_taught_after_the_opening(family, field):
     assert taught(opening_tokenizer(family), turn) == expected
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "thinking"])
+@pytest.mark.parametrize(
+    "written", ["<think>hm</think>", " <think>\nhm\n</think>\n\n", "hm</think>"]
+)
+def test_a_thought_in_a_field_is_taught_without_its_own_tags(field, written):
+    turn = [said("yo", **{field: written})]
+    assert taught(opening_tokenizer("qwq"), turn) == "hm\n</think>\n\nyo<|im_end|>"
+    calling = tokenizer_of(CALLING, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+    if field == "reasoning_content":
+        assert taught(calling, turn) == "<think>hm</think>yo<|im_end|>"
+    with pytest.raises(
+        BadDataError, match="^Cannot train on message 2 .* inside its thought. Fix:"
+    ):
+        taught(opening_tokenizer("qwq"), [said("yo", **{field: f"a {written} b"})])
+
+
+@pytest.mark.parametrize("family", list(OPENING))
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The tag </think> closes.",
+        "4 <think>late</think> 5",
+        "<think>hm</think> The tag </think> closes.",
+        "<think>hm <think> a</think>yo",
+        "a\n</think>\nb\n</think>\nc",
+    ],
+)
+def test_tags_that_are_not_around_one_thought_at_the_beginning_are_refused(family, completion):
+    with pytest.raises(BadDataError, match="^Cannot train on message 2 .* elsewhere than .* Fix:"):
+        taught(opening_tokenizer(family), completion)
+
+
+@pytest.mark.parametrize("family", ["r1", "qwq", "v3.1"])
+def test_a_thought_without_its_opening_ends_on_a_line_of_its_own_or_as_the_prompt_begins_it(family):
+    tokenizer = opening_tokenizer(family)
+    assert taught(tokenizer, "hm\n</think>\n\nyo") == "hm\n</think>\n\nyo<|im_end|>"
+    assert taught(tokenizer, "</think>yo") == "</think>yo<|im_end|>"
+    if family == "v3.1":
+        assert taught(tokenizer, "hm</think>yo") == "hm</think>yo<|im_end|>"
+    else:
+        with pytest.raises(BadDataError, match="elsewhere than"):
+            taught(tokenizer, "hm</think>yo")
+
+
 def test_later_prompts_have_the_answer_alone():
     chat = says("a", "<think>\nhm\n</think>\n\nbb", "c", "dd")
     first, second = encode_rows(opening_tokenizer("qwq"), chat[:1], chat[1:], CHAT)

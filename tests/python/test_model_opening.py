@@ -4,12 +4,14 @@ How models are opened: their kernels of attention, code that they bring, and ten
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 import sampler_fixtures as fixtures
 from holdfast_worker.model_opening import Opening
@@ -60,6 +62,17 @@ def test_kernels_that_are_not_installed_are_one_sentence(plain: Path, tmp_path: 
     trainer = Trainer(tmp_path, attn_implementation="flash_attention_2")
     with pytest.raises(BadDataError, match=f"Cannot open model '{plain}': .*[Ff]lash"):
         load(trainer, plain)
+
+
+def test_a_module_that_is_missing_is_no_problem_of_the_model(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any, **__: Any) -> None:
+        importlib.import_module("transformers.removed")
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", missing)
+    with pytest.raises(ModuleNotFoundError):
+        load(Trainer(tmp_path), plain)
 
 
 def test_code_of_a_model_runs_in_trainer_and_sampler_only_where_it_is_trusted(

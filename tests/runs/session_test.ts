@@ -68,6 +68,31 @@ Deno.test("executeRun() interrupts a run that should stop before it starts", asy
   });
 });
 
+Deno.test("executeRun() interrupts a run whose stop ends a search before it starts", async () => {
+  await withHome(async (home) => {
+    const head = await createRun(home, place, { config: {}, entry: ENTRY, id: "a" });
+    const built = { head, graph: place.build({ seed: 1 }) };
+    const stop = new AbortController();
+    // As every process that is asked before the start ends: with the signal's reason.
+    const searched = {
+      drain: stop.signal,
+      get rows(): never {
+        stop.abort();
+        throw stop.signal.reason;
+      },
+    };
+    strictEqual((await executeRun(home, built, searched)).status, "interrupted");
+    const broken = new Error("broken");
+    const failing = {
+      drain: stop.signal,
+      get rows(): never {
+        throw broken;
+      },
+    };
+    await rejects(executeRun(home, built, failing), broken);
+  });
+});
+
 Deno.test("executeRun() interrupts a run whose environment was not finished, and it can be resumed", async () => {
   const stop = new AbortController();
   const needs = defineStage({

@@ -2,7 +2,12 @@ import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/st
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { DrainedError, InfrastructureError } from "../../engine/mod.ts";
-import { ensureEnvironment, ensureRequirements, environmentsDir } from "../../workers/mod.ts";
+import {
+  ensureEnvironment,
+  ensureRequirements,
+  environmentsDir,
+  madeEnvironment,
+} from "../../workers/mod.ts";
 import { basePython } from "../../workers/python_interpreter.ts";
 import { Making } from "../../workers/making.ts";
 import { Uv } from "../../workers/uv.ts";
@@ -253,6 +258,17 @@ Deno.test("a stop ends the creation of an environment at once, and the next use 
     for await (const _ of watcher) if (isWaiting()) break;
     stop.abort();
     await ended;
+  }));
+
+Deno.test("a stop while a Python is looked for is no fault of that Python", () =>
+  withHome(async (dir) => {
+    const none = "/no/such/python";
+    const signal = AbortSignal.abort(new Error("Ctrl-C"));
+    for (const chosen of [{ base: none }, { own: none }]) {
+      await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen, signal }), DrainedError);
+      await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen }), /does not run/);
+    }
+    await rejects(madeEnvironment("torch_cpu", { dir, base: none, signal }), /^Error: Ctrl-C$/);
   }));
 
 Deno.test("a disk without room is found before anything is fetched", () =>

@@ -100,6 +100,8 @@ Deno.test("failureError() of a failed import cannot be retried and points at the
   strictEqual(error.retryable, false);
   const wanted =
     "Cannot start sampler/0 because rank 0 failed: ModuleNotFoundError: No module named 'torch'\n" +
+    "  fix: a managed Python environment may be damaged: the doctor says so, and a resume then " +
+    "creates it again; in your own, install what is missing\n" +
     "  next: deno task rl doctor";
   strictEqual(error.message, wanted);
 });

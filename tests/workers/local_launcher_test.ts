@@ -1,5 +1,6 @@
 import { match, strictEqual } from "node:assert/strict";
 import { systemClock } from "../../engine/mod.ts";
+import { IMPORT_FIX } from "../../workers/causes.ts";
 import { localLauncher } from "../../workers/mod.ts";
 import { homeNonce, ownNonce } from "../../workers/process_sweep.ts";
 
@@ -29,7 +30,7 @@ Deno.test("localLauncher(): a dead agent's last words come before its log", asyn
     await agent.exited,
     "the agent ended with exit code 1: ImportError: no websockets\n  | Traceback:\n" +
       "  | ImportError: no websockets\n" +
-      `  log: ${home}/logs/agent.log`,
+      `  log: ${home}/logs/agent.log\n  fix: ${IMPORT_FIX}\n  next: deno task rl doctor`,
   );
 });
 

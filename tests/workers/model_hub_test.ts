@@ -1,8 +1,16 @@
-import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import {
+  deepStrictEqual,
+  match,
+  notStrictEqual,
+  ok,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { FakeModelHub, type FakeModelHubOptions } from "../../testing/mod.ts";
 import { type FetchedModel, fetchModels } from "../../workers/mod.ts";
+import { fakePython } from "./fake_python.ts";
 import { PYTHON_ROOT } from "../../workers/local_launcher.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
@@ -87,6 +95,29 @@ async function checkWhole({ cache }: Place, model: FetchedModel): Promise<void> 
 }
 
 const gets = (hub: FakeModelHub) => hub.lines.filter((line) => / \S+\.\S+$/.test(line));
+
+Deno.test("fetchModels() is ended by its signal, not by the terminal's Ctrl-C", async () => {
+  const home = await Deno.makeTempDir({ prefix: "holdfast-model-hub-" });
+  try {
+    const slow = await fakePython(
+      home,
+      'printf \'{"say": "%s"}\\n\' $(ps -o pgid= -p $$); exec sleep 600',
+    );
+    const { stdout } = await new Deno.Command("ps", { args: ["-o", "pgid=", "-p", `${Deno.pid}`] })
+      .output();
+    const stop = new AbortController();
+    const say = (group: string) => {
+      match(group, /^\d+$/);
+      notStrictEqual(group, new TextDecoder().decode(stdout).trim());
+      stop.abort(new Error("Ctrl-C"));
+    };
+    const wanted = [{ name: NAME, code: false, recorded: null }];
+    const { signal } = stop;
+    await rejects(fetchModels(slow, wanted, { download: true, say, signal }), /^Error: Ctrl-C$/);
+  } finally {
+    await Deno.remove(home, { recursive: true });
+  }
+});
 
 Deno.test("fetchModels() fetches what a run reads, config.json last, and says its size", () =>
   inPlace(async (place) => {

@@ -57,9 +57,7 @@ Deno.test("runCommand() with a group of its own gives code and lines, and leaves
   const own = new TextDecoder().decode(
     (await new Deno.Command("ps", { args: ["-o", "pgid=", "-p", `${Deno.pid}`] }).output()).stdout,
   );
-  const { code, lines } = await runCommand(sh("ps -o pgid= -p $$; cat; exit 3"), {
-    own_group: true,
-  });
+  const { code, lines } = await runCommand(sh("ps -o pgid= -p $$; cat; exit 3"));
   deepStrictEqual([code, lines.length], [3, 1]);
   ok(lines[0] !== own.trimEnd(), String(lines[0]));
 });
@@ -84,7 +82,6 @@ Deno.test("runCommand() with a group of its own ends all of it at once", () =>
   withFifo(async (fifo, ended) => {
     const stop = new AbortController();
     const ran = runCommand(stubborn(fifo), {
-      own_group: true,
       signal: stop.signal,
       onLine: () => stop.abort(new Error("Ctrl-C")),
     });
@@ -94,7 +91,7 @@ Deno.test("runCommand() with a group of its own ends all of it at once", () =>
 
 Deno.test("runCommand() with a group of its own starts nothing after its signal", async () => {
   const signal = AbortSignal.abort(new Error("Ctrl-C"));
-  await rejects(runCommand(sh("true"), { own_group: true, signal }), /Ctrl-C/);
+  await rejects(runCommand(sh("true"), { signal }), /Ctrl-C/);
 });
 
 Deno.test("a group of a command ends with the process that runs it, even by SIGKILL", () =>
@@ -102,7 +99,7 @@ Deno.test("a group of a command ends with the process that runs it, even by SIGK
     const module = new URL("../../workers/run_command.ts", import.meta.url).href;
     const argv = JSON.stringify(stubborn(fifo));
     const script = `import { runCommand } from ${JSON.stringify(module)};` +
-      `await runCommand(${argv}, { own_group: true, onLine: () => Deno.kill(Deno.pid, "SIGKILL") });`;
+      `await runCommand(${argv}, { onLine: () => Deno.kill(Deno.pid, "SIGKILL") });`;
     const { signal } = await new Deno.Command(Deno.execPath(), { args: ["eval", script] }).output();
     deepStrictEqual([signal, await ended], ["SIGKILL", ""]);
   }));

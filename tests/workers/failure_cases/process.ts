@@ -175,6 +175,42 @@ export const PROCESS_CASES: FailureCase[] = [
     ["told_import_error", "import_error", "root", "infrastructure"],
   ],
   [
+    "an import in an operation",
+    raised("ModuleNotFoundError", "No module named 'safetensors.torch'"),
+    ["import_failed", "import_error", "root", "infrastructure"],
+  ],
+  [
+    "an import of transformers, which loads its modules late",
+    raised(
+      "RuntimeError",
+      "Failed to import transformers.models.qwen2 because of the following error (look up to see " +
+        "its traceback):\nNo module named 'transformers.models.qwen2'",
+    ),
+    ["import_failed", "import_error", "root", "infrastructure"],
+  ],
+  [
+    "an import that ends a process before it can say so",
+    evidence({
+      cause: "exit",
+      exception: null,
+      exit_code: 1,
+      message: "ended with exit code 1",
+      log: ["Traceback (most recent call last):", "ImportError: cannot import name 'x' from 'y'"],
+    }),
+    ["import_failed", "import_error", "root", "infrastructure"],
+  ],
+  [
+    "a log that only mentions an import",
+    evidence({
+      cause: "exit",
+      exception: null,
+      exit_code: 1,
+      message: "ended with exit code 1",
+      log: ["WARNING skipped: ImportError: no triton"],
+    }),
+    ["exit_code", "exit", "root", "worker_lost"],
+  ],
+  [
     "code of the user",
     raised("UserCodeError", "reward.py:3: KeyError: 'answer'", { cause: "user_code" }),
     ["told_user_code", "user_code", "root", "user_code"],

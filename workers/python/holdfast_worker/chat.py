@@ -18,7 +18,15 @@ from functools import cached_property
 from typing import Any
 
 from holdfast_worker.message import Message, whole_message
-from holdfast_worker.opened_thought import CLOSE, THOUGHTS, UNENDED, opening_of, split_thought
+from holdfast_worker.opened_thought import (
+    CLOSE,
+    THOUGHTS,
+    UNENDED,
+    Opening,
+    opening_of,
+    split_thought,
+    without_tags,
+)
 from holdfast_worker.operation import BadDataError
 
 PROBE = "holdfastprobe"  # Letters alone, which no template changes.
@@ -176,8 +184,10 @@ class ChatFormat:
         if whole.startswith(asked):
             rest = whole[len(asked) :]
             opening = opening_of(asked)
-            if opening is not None and not opening.closed and CLOSE not in rest:
-                raise _untaught(len(messages), UNENDED)
+            if opening is not None:
+                self._split(messages, opening)
+                if not opening.closed and CLOSE not in rest:
+                    raise _untaught(len(messages), UNENDED)
         else:
             rest = self._after_opening(messages, asked)
             if rest is None:
@@ -194,11 +204,8 @@ class ChatFormat:
         opening = opening_of(asked)
         if opening is None:
             return None
-        *before, last = map(whole_message, messages)
-        try:
-            thought, answer = split_thought(last, opening)
-        except BadDataError as error:
-            raise _untaught(len(messages), error) from error
+        before = list(map(whole_message, messages[:-1]))
+        thought, answer = self._split(messages, opening)
         start = asked.removesuffix(opening.text)
         whole = self._render([*before, answer], add_generation_prompt=False)
         probe = self._render([*before, {**answer, "content": PROBE}], add_generation_prompt=False)
@@ -207,6 +214,13 @@ class ChatFormat:
         # DeepSeek-V3.1 closes thoughts that it has not opened: the part before the answer is ours.
         own = probe[len(start) :].partition(PROBE)[0]
         return thought + whole[len(start) :].removeprefix(own)
+
+    def _split(self, messages: Sequence[Message], opening: Opening) -> tuple[str, Message]:
+        """Of the last message."""
+        try:
+            return split_thought(whole_message(messages[-1]), opening)
+        except BadDataError as error:
+            raise _untaught(len(messages), error) from error
 
     def _special_tokens(self) -> set[str]:
         added = getattr(self.tokenizer, "added_tokens_decoder", {}).values()
@@ -220,7 +234,7 @@ class ChatFormat:
 
         try:
             return self.tokenizer.apply_chat_template(
-                [_with_arguments(whole_message(message)) for message in messages],
+                [_with_arguments(without_tags(whole_message(message))) for message in messages],
                 tokenize=False,
                 add_generation_prompt=add_generation_prompt,
                 **self.arguments,

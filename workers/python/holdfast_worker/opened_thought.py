@@ -18,6 +18,12 @@ from holdfast_worker.operation import BadDataError
 THOUGHTS = ("reasoning_content", "thinking")
 OPEN, CLOSE = "<think>", "</think>"
 UNENDED = f"its thought has no {CLOSE}. Fix: end the thought, or remove it"
+INSIDE = f"{OPEN} or {CLOSE} is inside its thought. Fix: remove it there"
+ELSEWHERE = (
+    f"its content has {OPEN} or {CLOSE} elsewhere than around one thought at its beginning. Fix: begin it with "
+    f"{OPEN}, the thought and {CLOSE}, and remove other such tags"
+)
+LINE = re.compile(r"(^|\n)[ \t]*$")  # What is before a `</think>` that a line begins with.
 OPENING = re.compile(rf"{OPEN}(?P<space>\s*)(?P<closed>{CLOSE}\s*)?$")
 
 
@@ -39,31 +45,61 @@ def opening_of(asked: str) -> Opening | None:
     return found and Opening(found[0], found["space"], found["closed"] is not None)
 
 
+def without_tags(message: Message) -> Message:
+    """The message with its thoughts as templates expect them: without `<think>` around them."""
+    given = {name: message[name] for name in THOUGHTS if isinstance(message.get(name), str)}
+    bare = {
+        name: value.strip().removeprefix(OPEN).removesuffix(CLOSE).strip("\n")
+        for name, value in given.items()
+        if OPEN in value or CLOSE in value
+    }
+    return {**message, **bare}
+
+
 def split_thought(message: Message, opening: Opening) -> tuple[str, Message]:
     """
     What the model writes before its answer, and the message without thoughts. A message without a
     thought gets an empty one, as Qwen3's templates write.
 
-    :raises BadDataError: if the message's thought has no end, or the prompt has closed it already.
+    :raises BadDataError: if the message's thought has no end or cannot be told from its answer, or
+        the prompt has closed it already.
     """
     answer = {name: value for name, value in message.items() if name not in THOUGHTS}
     content = message["content"] or ""
-    thought, close, said = content.rpartition(CLOSE)
-    if close:
+    if OPEN in content or CLOSE in content:
+        thought, said = _thought_in(content, opening)
         answer["content"] = said.lstrip()
-        opened = thought.lstrip().startswith(OPEN)
-        written = thought.lstrip()[len(OPEN) :].removeprefix(opening.space) if opened else thought
-        written += close + said[: len(said) - len(answer["content"])]
-    elif OPEN in content:
-        raise BadDataError(UNENDED)
+        written = thought + CLOSE + said[: len(said) - len(answer["content"])]
     else:
+        message = without_tags(message)
         thought = next((message[name] for name in THOUGHTS if message.get(name)), "").strip("\n")
+        if OPEN in thought or CLOSE in thought:
+            raise BadDataError(INSIDE)
         written = f"{thought}{opening.space}{CLOSE}{opening.space * 2}"
     if not opening.closed:
         return written, answer
-    if thought.replace(OPEN, "").strip():
+    if thought.strip():
         raise BadDataError(
             "it has a thought, and the prompt already closes an empty one. Fix: remove the "
             "thought, or change model.template_arguments (such as enable_thinking)"
         )
     return "", answer
+
+
+def _thought_in(content: str, opening: Opening) -> tuple[str, str]:
+    """
+    The thought at the beginning of a content, from after its opening, and what follows its end.
+    Templates keep what is after the last `</think>` (DeepSeek-R1, Qwen3), and of the rest what is
+    after the last `<think>` (Qwen3) or nothing: with other tags, part of the text would be lost.
+    """
+    if CLOSE not in content:
+        raise BadDataError(UNENDED)
+    thought, _, said = content.partition(CLOSE)
+    begins = thought.lstrip().startswith(OPEN)
+    # Without it, as the model writes after the prompt: on its own line, or tight if the prompt is.
+    ends = LINE.search(thought) or (not opening.space and thought == thought.rstrip())
+    if content.count(OPEN) != int(begins) or CLOSE in said or not (begins or ends):
+        raise BadDataError(ELSEWHERE)
+    if begins:
+        thought = thought.lstrip()[len(OPEN) :].removeprefix(opening.space)
+    return thought, said

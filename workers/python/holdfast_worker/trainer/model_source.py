@@ -98,9 +98,14 @@ class ModelSource:
         return model.train()
 
     def _told(self, opened: Callable[[], Any]) -> Any:
-        """A problem of the model is one of the data. ImportError: of kernels that are missing."""
+        """
+        A problem of the model is one of the data. ImportError: of kernels that are missing. A module
+        that is not there is a problem of the environment.
+        """
         try:
             return opened()
+        except ModuleNotFoundError:
+            raise
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise BadDataError(f"Cannot open model '{self.path}': {error}") from error
 
