@@ -26,11 +26,27 @@ def tried(file: Path, name: str, *lines: str) -> subprocess.CompletedProcess[str
 
 def test_try_function_writes_one_result_with_its_time_for_each_line(file: Path) -> None:
     run = tried(file, "length", *(json.dumps(item) for item in items("a", "bb")))
-    said, *results = [json.loads(line) for line in run.stdout.splitlines()]
+    said, *results, last = [json.loads(line) for line in run.stdout.splitlines()]
+    assert last == {"left": None}
     assert (said["style"], said["unit"]) == ("holdfast", "sample")
     assert (run.returncode, outcomes(results)) == (0, [("0", "ok", 0.1), ("1", "ok", 0.2)])
     assert all(result["ms"] >= 0 for result in results)
     assert "noise" in run.stderr
+
+
+def test_try_function_says_what_calls_leave_behind(tmp_path: Path) -> None:
+    path = tmp_path / "leaves.py"
+    path.write_text(
+        "import threading, time\n"
+        "def leaves(*, completion):\n"
+        "    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+        "    return 1\n"
+    )
+    run = tried(path, "leaves", json.dumps(items("a")[0]))
+    assert (
+        "leaves threads (Thread-1 (sleep)) behind"
+        in json.loads(run.stdout.splitlines()[-1])["left"]
+    )
 
 
 def test_try_function_says_what_it_cannot_read(file: Path) -> None:
