@@ -14,7 +14,7 @@ const { evaluate, online, preference, supervised } = FLOW_GRAPHS;
 function prompts(lengths: readonly number[]): RowTable {
   const rows = lengths.map((length, n): Row => ({
     row_id: `row-${n}`,
-    prompt: String(n).padStart(length, "x"),
+    prompt: n.toString(36).padStart(length, "x"), // One character, so that any length holds it.
     answer: "1",
     columns: {},
   }));
