@@ -2,9 +2,8 @@ import { resolve } from "node:path";
 import { findRun, mergeAdapter } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { text } from "../options.ts";
-import { errorScreen } from "../output.ts";
+import { tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
-import { visible } from "../visible.ts";
 
 /** `adapter merge RUN [--to DIR]`: the run's final adapter and its base, as one plain model. */
 export const adapterMergeVerb = defineVerb({
@@ -14,10 +13,9 @@ export const adapterMergeVerb = defineVerb({
   options: { to: text("<dir>", "the directory to write (default: final_merged beside final)") },
   action: ({ args, flags: { to }, globals }) =>
     globals.withHome(async (home) => {
-      const screen = errorScreen();
       return await mergeAdapter(home, await findRun(home, args.run), {
         target: to === undefined ? null : resolve(to),
-        onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
+        onSetup: ({ text }) => tell(text),
       });
     }),
 });

@@ -3,11 +3,10 @@ import { AlgorithmChoice, parsePythonAlgorithm } from "../../algs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { findRun, type Home, tryAlgorithm } from "../../runs/mod.ts";
 import { choiceOf, settingsOf } from "../algorithm_choice.ts";
-import { errorScreen } from "../output.ts";
+import { tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json, required, text, wholeNumber } from "../options.ts";
-import { visible } from "../visible.ts";
 
 /**
  * `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one
@@ -47,13 +46,12 @@ async function tryLoss(
   const head = await findRun(home, batch.slice(0, at).replace(/\/round$/, ""));
   const round = wholeNumber(batch.slice(at + 1), { name: "--batch RUN/ROUND", least: 1 });
   const algorithm = algorithmOf(name, settings);
-  const screen = errorScreen();
   return await tryAlgorithm(home, head, {
     round,
     algorithm,
     json,
     model: model === undefined ? null : resolve(model),
-    onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
+    onSetup: ({ text }) => tell(text),
   });
 }
 

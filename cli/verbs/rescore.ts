@@ -11,10 +11,9 @@ import {
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { json, required } from "../options.ts";
-import { errorScreen, print, printJson, table } from "../output.ts";
+import { print, printJson, table, tell } from "../output.ts";
 import { defineVerb, type VerbOption } from "../verb.ts";
 import { placeOfRound } from "./rollouts.ts";
-import { visible } from "../visible.ts";
 
 /** A round as the command line names it. */
 const round: VerbOption<ReturnType<typeof placeOfRound> | undefined> = {
@@ -52,8 +51,7 @@ async function rescore(
   { json, ...options }: RescoreOptions & { json?: boolean },
 ): Promise<boolean> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const screen = errorScreen();
-  const onSetup = ({ text }: { text: string }) => screen.write(`${visible(text)}\n`);
+  const onSetup = ({ text }: { text: string }) => tell(text);
   const found = await rescoreRun(home, head, { ...options, onSetup });
   if (json) printJson(found);
   else printRescored(found);

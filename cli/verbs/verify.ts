@@ -1,10 +1,9 @@
 import { findRun, type Home, newestRun, type VerifiedVersion, verifyRun } from "../../runs/mod.ts";
-import { errorScreen, print, printJson, table } from "../output.ts";
+import { print, printJson, table, tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { json, whole } from "../options.ts";
-import { visible } from "../visible.ts";
 
 /** `verify [RUN]`: redoes the log on a separate trainer and compares. Fails unless all is equal. */
 export const verifyVerb = defineVerb({
@@ -28,11 +27,10 @@ async function verify(
   options: { json?: boolean; from?: number },
 ): Promise<boolean> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const screen = errorScreen();
   const verified = await verifyRun(home, head, {
     from: options.from,
-    onVersion: (version) => screen.write(`${visible(sentence(version))}\n`),
-    onSetup: ({ text }) => screen.write(`${visible(text)}\n`),
+    onVersion: (version) => tell(sentence(version)),
+    onSetup: ({ text }) => tell(text),
   });
   if (options.json) printJson(verified);
   else {

@@ -151,3 +151,22 @@ def test_memory_has_shared_mappings_and_files_in_memory_and_each_byte_once() -> 
     assert (mapped, opened) == pytest.approx((16, 32), abs=2)
     assert both == pytest.approx(48, abs=2)
     assert memory_bytes(1 << 30) == 0
+
+
+def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    fds = [os.memfd_create(name) for name in ("closed", "kept")]
+    for fd in fds:
+        os.write(fd, bytes(64 << 20))
+    readlink = os.readlink
+
+    def closed(path: str) -> str:
+        if path.endswith(f"/fd/{fds[0]}"):
+            raise FileNotFoundError(path)
+        return readlink(path)
+
+    whole = memory_bytes(os.getpid())
+    monkeypatch.setattr(os, "readlink", closed)
+    left = memory_bytes(os.getpid())
+    for fd in fds:
+        os.close(fd)
+    assert whole - left == pytest.approx(64 << 20, abs=16 << 20)

@@ -124,12 +124,16 @@ def _open_shared_bytes(pid: int) -> int:
     sizes: dict[int, int] = {}
     directory = f"/proc/{pid}/fd"
     try:
-        for name in os.listdir(directory):
+        names = os.listdir(directory)
+    except OSError:
+        return 0
+    for name in names:
+        try:
             if os.readlink(f"{directory}/{name}").startswith(SHARED_FILES):
                 found = os.stat(f"{directory}/{name}")
                 sizes[found.st_ino] = found.st_blocks * 512
-    except OSError:
-        pass  # It closes one of them, or ends.
+        except OSError:
+            continue  # Closed meanwhile.
     return sum(sizes.values())
 
 
