@@ -1,6 +1,6 @@
 import { EngineError, type Graph, type RunHead } from "../engine/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
-import { endOwnWorkers, executeRun, type Home, type SessionOptions } from "../runs/mod.ts";
+import { abandonOwnRuns, executeRun, type Home, type SessionOptions } from "../runs/mod.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import { LiveView } from "./live.ts";
@@ -60,9 +60,13 @@ async function follow(
   const requests = new StopRequests({
     graceS: () => graceS,
     note: (what) => live.note(texts[what]),
-    exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
+    exit: () => abandonOwnRuns(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
-  const live = new LiveView({ screen, now: () => performance.now(), stop: requests.drain });
+  const live = new LiveView({
+    screen: requests.quietAtTheEnd(screen),
+    now: () => performance.now(),
+    stop: requests.drain,
+  });
   const release = requests.listen();
   live.note(`run ${head.id}`);
   try {
@@ -76,7 +80,7 @@ async function follow(
       onEvent: (event) => live.on(event),
       onWorkers: (event) => live.onWorkers(event),
       onSetup: (progress) => live.setup(progress),
-    });
+    }).finally(() => requests.exiting);
     live.end();
     return await reportEnd(head, { outcome, home, note });
   } catch (error) {

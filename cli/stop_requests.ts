@@ -1,22 +1,29 @@
 import { type Clock, InvalidInputError, systemClock } from "../engine/mod.ts";
 import { PREEMPT_GRACE_S } from "../workers/mod.ts";
+import type { Screen } from "./output.ts";
 
 /** Set by the launcher if it knows the grace better than the configuration does. */
 const PREEMPT_GRACE_VARIABLE = "HOLDFAST_PREEMPT_GRACE_S";
+
+/**
+ * One press of Ctrl-C arrives several times: from the terminal, and again from `deno task` and
+ * `npx`, which forward it within milliseconds.
+ */
+export const ONE_PRESS_MS = 500;
 
 type StopRequestsOptions = {
   /** Seconds from SIGTERM to the end. Asked when it comes. */
   graceS: () => number;
   /** Receives what happens. `graceS`: the grace period in seconds. */
   note: (text: "draining" | "preempted" | "at_once" | "grace_over", graceS: number) => void;
-  /** Ends the process as it is. */
-  exit: () => void;
+  /** Ends the process as it is. Called once. */
+  exit: () => Promise<unknown>;
   clock?: Clock;
 };
 
 /**
- * How a process is asked to stop. SIGINT (Ctrl-C) stops it at the next durable point; a second one
- * stops it immediately. SIGTERM, with which schedulers reclaim a machine, saves the newest policy
+ * How a process is asked to stop. SIGINT (Ctrl-C) stops it at the next durable point; a second
+ * press stops it immediately. SIGTERM, with which schedulers reclaim a machine, saves the newest policy
  * at the next durable point, and stops it when the grace is over.
  */
 export class StopRequests {
@@ -24,6 +31,8 @@ export class StopRequests {
   readonly #drain = new AbortController();
   readonly #over = new AbortController();
   #preempted = false;
+  #pressedMs = -Infinity;
+  #exiting: Promise<unknown> | undefined;
 
   constructor(options: StopRequestsOptions) {
     this.#options = { clock: systemClock, ...options };
@@ -37,10 +46,24 @@ export class StopRequests {
   /** Whether the machine is being reclaimed. */
   readonly preempted = (): boolean => this.#preempted;
 
+  /** Settles when an immediate stop has ended the process, so never; undefined: none was asked. */
+  get exiting(): Promise<unknown> | undefined {
+    return this.#exiting;
+  }
+
+  /** A screen that shows nothing more once an immediate stop ends the workers. */
+  quietAtTheEnd(screen: Screen): Screen {
+    return { ...screen, write: (text) => this.#exiting ? undefined : screen.write(text) };
+  }
+
   interrupted(): void {
+    const { clock, note } = this.#options;
+    const nowMs = clock.monotonic();
+    if (nowMs - this.#pressedMs < ONE_PRESS_MS || this.#exiting) return;
+    this.#pressedMs = nowMs;
     const again = this.#drain.signal.aborted;
-    this.#options.note(again ? "at_once" : "draining", 0);
-    if (again) return this.#options.exit();
+    note(again ? "at_once" : "draining", 0);
+    if (again) return this.#exit();
     this.#drain.abort();
   }
 
@@ -48,14 +71,19 @@ export class StopRequests {
   terminated(): void {
     if (this.#preempted) return;
     this.#preempted = true;
-    const { clock, note, exit } = this.#options;
+    const { clock, note } = this.#options;
     const graceS = this.#options.graceS();
     note("preempted", graceS);
     this.#drain.abort();
     clock.sleep(graceS * 1000, this.#over.signal).then(() => {
+      if (this.#exiting) return;
       note("grace_over", graceS);
-      exit();
+      this.#exit();
     }, () => {}); // It has ended in time.
+  }
+
+  #exit(): void {
+    this.#exiting = this.#options.exit();
   }
 
   /**

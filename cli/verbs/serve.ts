@@ -1,5 +1,5 @@
 import { pathToFileURL } from "node:url";
-import { DEFAULT_QUEUE, endOwnWorkers, type Home, serveRuns } from "../../runs/mod.ts";
+import { abandonOwnRuns, DEFAULT_QUEUE, type Home, serveRuns } from "../../runs/mod.ts";
 import { visibleGpus } from "../../workers/mod.ts";
 import { flag, list, whole } from "../options.ts";
 import { defineVerb } from "../verb.ts";
@@ -57,10 +57,11 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
   const requests = new StopRequests({
     graceS,
     note: (what, s) => note(texts[what](s)),
-    exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
+    exit: () => abandonOwnRuns(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
   const release = requests.listen();
-  const teller = new ServeTeller(home, note);
+  const quiet = requests.quietAtTheEnd(screen);
+  const teller = new ServeTeller(home, (text) => quiet.write(`${visible(text)}\n`));
   note(`serving ${Object.keys(queues).join(", ")}, ${flags.concurrency} at once, pid ${Deno.pid}`);
   try {
     await serveRuns(home, {
@@ -79,7 +80,7 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
       session: ({ id, config }) => {
         graces.begun(id, JSON.parse(config));
         const live = new LiveView({
-          screen: prefixed(screen, id),
+          screen: prefixed(quiet, id),
           now: () => performance.now(),
           stop: requests.drain,
         });
@@ -93,6 +94,7 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
     });
     await teller.told();
   } finally {
+    await requests.exiting;
     release();
   }
   return EXIT.done;

@@ -43,6 +43,12 @@ async function disturbed(id: string, act: (running: ReturnType<typeof start>) =>
   return await running.ended;
 }
 
+/** Presses Ctrl-C again: a second one counts only once the first cannot still be forwarded. */
+async function pressedUntilEnd(running: ReturnType<typeof start>) {
+  const press = setInterval(() => running.kill("SIGINT"), 100);
+  return await running.ended.finally(() => clearInterval(press));
+}
+
 /** Settles once there is such a file. */
 async function appears(path: string): Promise<void> {
   while (!await exists(path)) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -106,14 +112,17 @@ Deno.test("publications torn while no engine ran are written again by the next o
 });
 
 Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and nothing recorded is lost", async () => {
-  const ended = await disturbed("twice", async (running) => {
-    running.kill("SIGINT");
-    await running.says("Ctrl-C again stops immediately");
-    running.kill("SIGINT");
-  });
+  // It never delivers its slab, so the run cannot reach a durable point between the two.
+  const frozen = "stop:sampler@op:9";
+  const running = start(["run", SMALL, ...at, "--id", "twice"], { HOLDFAST_FAULT: frozen });
+  await appears(`${home}/runs/twice/faults/${frozen}`);
+  running.kill("SIGINT");
+  await running.says("Ctrl-C again stops immediately");
+  const ended = await pressedUntilEnd(running);
   deepStrictEqual([ended.code, ended.signal], [130, null], ended.err);
-  match(ended.err, /stopped immediately\. Resume with: deno task rl resume twice/);
+  match(ended.err, /stopped immediately\. Resume with: deno task rl resume twice[^\n]*\n$/);
   strictEqual(await orphans(home), 0);
+  strictEqual((await json<Shown>(["show", "twice", ...at])).status, "interrupted");
   await endsAsUndisturbed("twice");
 });
 

@@ -1,6 +1,7 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import {
   configuredGraceS,
+  ONE_PRESS_MS,
   preemptGraceS,
   RunGraces,
   StopRequests,
@@ -13,18 +14,60 @@ function bench() {
   const requests = new StopRequests({
     graceS: () => 20,
     note: (what) => told.push(what),
-    exit: () => told.push("exit"),
+    exit: () => Promise.resolve(told.push("exit")),
     clock,
   });
   return { clock, told, requests };
 }
 
-Deno.test("SIGINT drains, and ends at once the second time", () => {
-  const { told, requests } = bench();
+Deno.test("SIGINT drains, and ends at once the second time", async () => {
+  const { clock, told, requests } = bench();
   requests.interrupted();
   deepStrictEqual([requests.drain.aborted, requests.preempted()], [true, false]);
+  await clock.advance(ONE_PRESS_MS);
   requests.interrupted();
   deepStrictEqual(told, ["draining", "at_once", "exit"]);
+});
+
+Deno.test("one press of Ctrl-C that deno task and npx forward is one request", async () => {
+  const { clock, told, requests } = bench();
+  requests.interrupted();
+  for (const ms of [0, 3, 300]) {
+    await clock.advance(ms);
+    requests.interrupted();
+  }
+  deepStrictEqual(told, ["draining"]);
+});
+
+Deno.test("keys that are pressed all the time end it at once", async () => {
+  const { clock, told, requests } = bench();
+  for (let ms = 0; ms <= ONE_PRESS_MS; ms += 100) {
+    requests.interrupted();
+    await clock.advance(100);
+  }
+  deepStrictEqual(told, ["draining", "at_once", "exit"]);
+});
+
+Deno.test("an immediate stop happens once, and nothing is shown while it lasts", async () => {
+  const { clock, told, requests } = bench();
+  const shown: string[] = [];
+  const screen = requests.quietAtTheEnd({
+    tty: false,
+    color: false,
+    columns: 80,
+    write: (text) => shown.push(text),
+  });
+  requests.terminated();
+  screen.write("before");
+  strictEqual(requests.exiting, undefined);
+  for (let press = 0; press < 3; press++) {
+    requests.interrupted();
+    await clock.advance(ONE_PRESS_MS);
+  }
+  await clock.advance(20_000); // The grace of the SIGTERM.
+  screen.write("after");
+  await requests.exiting;
+  deepStrictEqual([told, shown], [["preempted", "at_once", "exit"], ["before"]]);
 });
 
 Deno.test("SIGTERM drains as a preemption, however often it comes, and ends at once when the grace is over", async () => {
@@ -40,11 +83,12 @@ Deno.test("SIGTERM drains as a preemption, however often it comes, and ends at o
   deepStrictEqual(told, ["preempted", "grace_over", "exit"]);
 });
 
-Deno.test("SIGTERM after Ctrl-C is a preemption still; Ctrl-C after SIGTERM ends at once", () => {
-  const { told, requests } = bench();
+Deno.test("SIGTERM after Ctrl-C is a preemption still; Ctrl-C after SIGTERM ends at once", async () => {
+  const { clock, told, requests } = bench();
   requests.interrupted();
   requests.terminated();
   strictEqual(requests.preempted(), true);
+  await clock.advance(ONE_PRESS_MS);
   requests.interrupted();
   deepStrictEqual(told, ["draining", "preempted", "at_once", "exit"]);
 });
@@ -95,7 +139,12 @@ Deno.test("StopRequests asks for the grace when SIGTERM comes, and tells it to t
   const told: [string, number][] = [];
   let graceS = 20;
   const note = (what: string, s: number) => void told.push([what, s]);
-  const requests = new StopRequests({ graceS: () => graceS, note, exit: () => {}, clock });
+  const requests = new StopRequests({
+    graceS: () => graceS,
+    note,
+    exit: () => Promise.resolve(),
+    clock,
+  });
   graceS = 60;
   requests.terminated();
   graceS = 5;

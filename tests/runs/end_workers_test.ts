@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { processOwner, type Store, systemClock } from "../../engine/mod.ts";
-import { cancelAndEnd, endOwnWorkers, Home } from "../../runs/mod.ts";
+import { abandonOwnRuns, cancelAndEnd, Home } from "../../runs/mod.ts";
 import { homeNonce } from "../../workers/mod.ts";
 import { NONCE_VARIABLE, nonceText, ownNonce, sweep } from "../../workers/process_sweep.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
@@ -69,21 +69,57 @@ Deno.test("cancelAndEnd() leaves the workers to a living engine, which it only a
   strictEqual((await home.store.head("a"))!.status, "running");
 });
 
-Deno.test("endOwnWorkers() ends workers of the runs that this process owns", async () => {
+Deno.test("abandonOwnRuns() ends workers of the runs that this process owns", async () => {
   const home = await freshFakeHome();
   for (const run of ["mine", "other", "nobody"]) await createFakeRun(home, run);
   await home.store.claim("mine", processOwner(), LEASE);
   await home.store.claim("other", { ...processOwner(), boot_id: "of another process" }, LEASE);
-  deepStrictEqual(await ended(home, ["mine", "other", "nobody"], () => endOwnWorkers(home)), {
+  deepStrictEqual(await ended(home, ["mine", "other", "nobody"], () => abandonOwnRuns(home)), {
     mine: "SIGKILL",
     other: null,
     nobody: null,
   });
 });
 
-Deno.test("endOwnWorkers() ends nothing if the store cannot say who owns the runs", async () => {
+Deno.test("abandonOwnRuns() lets this engine record no death of a worker, and nobody take the run before", async () => {
+  const { dir, artifacts, store } = await freshFakeHome();
+  const rival = { ...processOwner(), boot_id: "of another process" };
+  await createFakeRun(new Home(dir, { artifacts, store }), "mine");
+  const { head: { epoch } } = await store.claim("mine", processOwner(), LEASE);
+  const takeable: boolean[] = [];
+  const take = async () => (await store.claim("mine", rival, LEASE)).claimed;
+  const watched = new Proxy(store, {
+    get: (target, name: keyof Store) => {
+      if (name !== "release") return (target[name] as () => unknown).bind(target);
+      return async (run: string, given: number) => {
+        takeable.push(await take());
+        await store.release(run, given);
+        takeable.push(await take());
+      };
+    },
+  });
+  const late = { kind: "failure", key: "a", value: "{}" } as const;
+  const ends = await ended(
+    new Home(dir, { artifacts, store }),
+    ["mine"],
+    () => abandonOwnRuns(new Home(dir, { artifacts, store: watched })),
+  );
+  deepStrictEqual([ends, takeable], [{ mine: "SIGKILL" }, [false, true]]);
+  deepStrictEqual(await store.append("mine", epoch, [late]), { fenced: true });
+});
+
+Deno.test("abandonOwnRuns() leaves the run unfinished, for any engine to resume at once", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "mine");
+  const { head } = await home.store.claim("mine", processOwner(), LEASE);
+  await abandonOwnRuns(home);
+  const { status, owner, epoch } = (await home.store.head("mine"))!;
+  deepStrictEqual([status, owner, epoch], ["running", null, head.epoch + 1]);
+});
+
+Deno.test("abandonOwnRuns() ends nothing if the store cannot say who owns the runs", async () => {
   const { dir, artifacts } = await freshFakeHome();
   const heads = () => Promise.reject(new Error("the store is gone"));
   const home = new Home(dir, { artifacts, store: { heads } as unknown as Store });
-  deepStrictEqual(await ended(home, ["a"], () => endOwnWorkers(home)), { a: null });
+  deepStrictEqual(await ended(home, ["a"], () => abandonOwnRuns(home)), { a: null });
 });
