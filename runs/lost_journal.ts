@@ -16,6 +16,7 @@ import {
   type UnreachableArtifact,
 } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
+import { livingRuns } from "./living_engines.ts";
 import { unlessMissing } from "../flows/mod.ts";
 import { acceptMarks, type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
 
@@ -25,6 +26,8 @@ type Collectable = {
   stores: readonly Store[];
   /** Read before the journals, which only grow. */
   marks: readonly JournalMark[];
+  /** Runs whose engine was alive before the files were listed: the list omits what it may need. */
+  living: readonly RunHead[];
   /** Artifacts that no row refers to. */
   lost: readonly UnreachableArtifact[];
   /** Paths of everything that would be removed, however young, if these runs lost rows. */
@@ -46,7 +49,8 @@ const SHOWN_MAX = 10;
  * The paths that `accept` gives up.
  * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
  * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
- * before rows that its run had recorded. The last three can be accepted for exactly these files.
+ * before rows that its run had recorded. The last three can be accepted for exactly these files,
+ * while no engine of the home lives.
  */
 export async function refuseLostJournal(
   home: Home,
@@ -74,9 +78,14 @@ export async function refuseLostJournal(
   const { paths, runs } = await options.files(new Set(ofHere));
   const files = paths.map((path) => relative(home.dir, path)).sort();
   const code = sha256Hex(files.join("\n")).slice(0, 12);
-  if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
+  // Also engines that started meanwhile.
+  const heads = opened.flatMap((journal) => [...journal.runs.values()]);
+  const [living] = [...options.living, ...await livingRuns(home, heads)];
+  const isRefused = living ? files.length > 0 || accept : files.length > 0 && accept !== code;
+  if (isRefused) throw notNamed(home, { why, files, code, living });
   const accepted = new Set(paths);
-  if (dry_run) return accepted;
+  // While an engine lives, the marks still protect what it keeps out of the list.
+  if (dry_run || living) return accepted;
   // The others still protect files that are in no list.
   const listed = behind.filter((mark) =>
     headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
@@ -85,18 +94,32 @@ export async function refuseLostJournal(
   return accepted;
 }
 
-type NotNamed = { why: string; files: readonly string[]; code: string };
+type NotNamed = {
+  why: string;
+  files: readonly string[];
+  code: string;
+  /** A run whose engine lives. */
+  living: RunHead | undefined;
+};
 
-function notNamed(home: Home, { why, files, code }: NotNamed): InvalidInputError {
+function notNamed(home: Home, { why, files, code, living }: NotNamed): InvalidInputError {
   const shown = files.slice(0, SHOWN_MAX).map((path) => `  ${path}`);
   const more = files.length - shown.length;
+  const next = living
+    ? `They cannot be given up while ${engineOf(living)} works, because this list lacks ` +
+      "artifacts that may be its own. Fix: stop it, then run the same command again for the whole " +
+      `list; if its machine is gone, resume run '${living.id}' and stop it, or cancel it`
+    : `To give up exactly these files, run the same command with --accept ${code}`;
   const text = `Cannot tell which of ${files.length} files in '${home.dir}' are still needed ` +
-    `because no journal names them, and ${why}. To give up exactly these files, run the same ` +
-    `command with --accept ${code}:`;
+    `because no journal names them, and ${why}. ${next}:`;
   return new InvalidInputError(
     [text, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join("\n"),
-    { home: home.dir, files: files.length, accept: code },
+    { home: home.dir, files: files.length, ...(living ? { run: living.id } : { accept: code }) },
   );
+}
+
+function engineOf({ id, owner }: RunHead): string {
+  return `the engine of run '${id}' (process ${owner?.pid} on ${owner?.host})`;
 }
 
 /** Whether what the mark says was recorded is in no open journal. */
