@@ -66,7 +66,7 @@ export function takeHome(home: string, { uidOf = uid, user = Deno.uid() }: Users
 /** Who owns a file can write to it, whatever its directory permits. */
 function refuseOthersParts(
   home: string,
-  { trusted, uidOf }: { trusted: readonly unknown[]; uidOf: NonNullable<Users["uidOf"]> },
+  { trusted, uidOf }: { trusted: readonly unknown[]; uidOf: (path: string) => number | undefined },
 ): void {
   for (const name of [...JOURNAL_FILES, ...HOME_FOLDERS, "nonce", "stores", "cache"]) {
     const path = `${home}/${name}`;
