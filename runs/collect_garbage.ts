@@ -24,7 +24,7 @@ import { type CollectableRows, collectableRows, descendants } from "./collectabl
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
 import { isLive, livingRuns, runsOf } from "./living_engines.ts";
-import { journalMarks, sweepMarks } from "./journal_marks.ts";
+import { acceptMarks, journalMarks, sweepMarks } from "./journal_marks.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
@@ -110,12 +110,14 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       ...options,
     });
     await home.rememberStore();
-    const collecting = new Collection(home, { heads, living, options, accepted });
+    const collecting = new Collection(home, { heads, living, options, accepted: accepted.paths });
     if (options.rows) {
       await collecting.rows(runs);
       reachable = await reachableArtifacts(stores, artifacts);
     }
-    return await collecting.collect(scope, reachable);
+    const report = await collecting.collect(scope, reachable);
+    if (!options.dry_run) await acceptMarks(home, accepted.marks);
+    return report;
   } finally {
     for (const store of stores.slice(1)) await store.close();
   }

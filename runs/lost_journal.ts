@@ -18,7 +18,7 @@ import {
 import type { Home } from "./home.ts";
 import { livingRuns } from "./living_engines.ts";
 import { unlessMissing } from "../flows/mod.ts";
-import { acceptMarks, type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
+import { type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
 
 type Opened = { identity: StoreIdentity; runs: ReadonlyMap<string, RunHead> };
 
@@ -36,7 +36,6 @@ type Collectable = {
   runs?: readonly string[];
   /** The code of the list that a person has accepted. */
   accept?: string;
-  dry_run?: boolean;
 };
 
 /** `runs`: those of the home's journal whose directories were searched. */
@@ -45,8 +44,11 @@ type Listed = { paths: readonly string[]; runs: ReadonlySet<string> };
 /** Paths that an error shows. */
 const SHOWN_MAX = 10;
 
+/** `marks`: to be lowered once the paths are gone, because an engine may continue its run then. */
+type Accepted = { paths: ReadonlySet<string>; marks: readonly JournalMark[] };
+
 /**
- * The paths that `accept` gives up.
+ * What `accept` gives up.
  * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
  * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
  * before rows that its run had recorded. The last three can be accepted for exactly these files,
@@ -55,8 +57,8 @@ const SHOWN_MAX = 10;
 export async function refuseLostJournal(
   home: Home,
   options: Collectable,
-): Promise<ReadonlySet<string>> {
-  const { stores, lost, marks, accept, dry_run } = options;
+): Promise<Accepted> {
+  const { stores, lost, marks, accept } = options;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
     runs: new Map((await store.heads()).map((head) => [head.id, head])),
@@ -72,7 +74,7 @@ export async function refuseLostJournal(
   }
   const behind = marks.filter((mark) => isBehind(mark, opened));
   const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
-  if (why === null) return new Set();
+  if (why === null) return { paths: new Set(), marks: [] };
   const { id } = await home.store.identity();
   const ofHere = behind.filter(({ store }) => store === id).map(({ run }) => run);
   const { paths, runs } = await options.files(new Set(ofHere));
@@ -81,17 +83,18 @@ export async function refuseLostJournal(
   // Also engines that started meanwhile.
   const heads = opened.flatMap((journal) => [...journal.runs.values()]);
   const [living] = [...options.living, ...await livingRuns(home, heads)];
-  const isRefused = living ? files.length > 0 || accept : files.length > 0 && accept !== code;
+  const isRefused = living
+    ? files.length > 0 || accept !== undefined
+    : files.length > 0 && accept !== code;
   if (isRefused) throw notNamed(home, { why, files, code, living });
   const accepted = new Set(paths);
   // While an engine lives, the marks still protect what it keeps out of the list.
-  if (dry_run || living) return accepted;
+  if (living) return { paths: accepted, marks: [] };
   // The others still protect files that are in no list.
   const listed = behind.filter((mark) =>
     headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
   );
-  await acceptMarks(home, listed);
-  return accepted;
+  return { paths: accepted, marks: listed };
 }
 
 type NotNamed = {
@@ -110,8 +113,9 @@ function notNamed(home: Home, { why, files, code, living }: NotNamed): InvalidIn
       "artifacts that may be its own. Fix: stop it, then run the same command again for the whole " +
       `list; if its machine is gone, resume run '${living.id}' and stop it, or cancel it`
     : `To give up exactly these files, run the same command with --accept ${code}`;
-  const text = `Cannot tell which of ${files.length} files in '${home.dir}' are still needed ` +
-    `because no journal names them, and ${why}. ${next}:`;
+  const which = files.length > 0 ? `which of ${files.length} files` : "which files";
+  const text = `Cannot tell ${which} in '${home.dir}' are still needed because no journal names ` +
+    `them, and ${why}. ${next}${files.length > 0 ? ":" : ""}`;
   return new InvalidInputError(
     [text, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join("\n"),
     { home: home.dir, files: files.length, ...(living ? { run: living.id } : { accept: code }) },

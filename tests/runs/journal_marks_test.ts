@@ -119,6 +119,21 @@ Deno.test("gc refuses an older copy of the journal, and removes exactly what was
   await home.close();
 });
 
+Deno.test("gc lowers no mark before what was accepted is gone, so that no engine puts it again", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const accept = await codeOf(home, /older copy/);
+  const marks = await journalMarks(home);
+  const killed = () => Promise.reject(new Error("killed"));
+  const { rememberStore } = home;
+  home.rememberStore = killed; // What comes before the first removal.
+  await rejects(collectGarbage(home, { ...ALL, accept }), /killed/);
+  deepStrictEqual(await journalMarks(home), marks);
+  home.rememberStore = rememberStore;
+  await collectGarbage(home, { ...ALL, accept });
+  deepStrictEqual((await journalMarks(home)).map(({ seq }) => seq), [0, 0, 0]);
+  await home.close();
+});
+
 Deno.test("executeRun() refuses an older copy of the journal until gc has accepted it", async () => {
   const home = await replaceJournal(await withCopy(), { copy: true });
   const head = (await home.store.head("a"))!;
