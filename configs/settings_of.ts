@@ -19,9 +19,14 @@ export type Setting = {
 
 type Place = { path: string; facts: Partial<SettingFacts>; option?: string };
 
+/** What is known of a schema, which never changes: a walk takes milliseconds, and a fork needs many. */
+const KNOWN = new WeakMap<z.ZodType, readonly Setting[]>();
+
 /** Every setting and block of a schema with its facts, a block before what is inside it. */
-export function settingsOf(schema: z.ZodType): Setting[] {
-  return below(schema, { path: "", facts: {} });
+export function settingsOf(schema: z.ZodType): readonly Setting[] {
+  const known = KNOWN.get(schema) ?? below(schema, { path: "", facts: {} });
+  KNOWN.set(schema, known);
+  return known;
 }
 
 function below(schema: z.ZodType, { path, facts, option }: Place): Setting[] {

@@ -8,7 +8,6 @@ import {
   isNamed,
   isRunId,
   JOURNAL_FILE,
-  ownerAlive,
   ownerOf,
   reachableArtifacts,
   RemovalRefusedError,
@@ -24,7 +23,8 @@ import {
 import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
-import { journalMarks, sweepMarks } from "./journal_marks.ts";
+import { isLive, livingRuns, runsOf } from "./living_engines.ts";
+import { acceptMarks, journalMarks, sweepMarks } from "./journal_marks.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
@@ -80,7 +80,8 @@ const PUBLICATION = new RegExp(
  * nothing, and the next `gc` finishes the work. Runs of a different home in a shared journal, and
  * directories that belong to a different run, are left alone.
  * @throws {InvalidInputError} If a run is not there, or files belong to a journal that is not open,
- * was lost, or is older than they are, and `accept` does not name exactly these files.
+ * was lost, or is older than they are, and `accept` does not name exactly these files or an engine
+ * lives.
  */
 export async function collectGarbage(home: Home, options: GcOptions = {}): Promise<GcReport> {
   const { artifacts } = home;
@@ -90,15 +91,17 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     const runs = await chosen(home, options.runs);
     const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
     for (const head of heads) checkJournal(head); // What its rows refer to is not known.
+    const living = await livingRuns(home, heads);
     let reachable = await reachableArtifacts(stores, artifacts);
     const scope = { runs, stores: options.runs === undefined ? stores : [] };
     const accepted = await refuseLostJournal(home, {
       stores,
       marks,
+      living,
       lost: [...unreachableArtifacts(artifacts, reachable)],
       files: async (behind) => {
         const all = { dry_run: true, younger_than_ms: -Infinity };
-        const looking = new Collection(home, { heads, options: all });
+        const looking = new Collection(home, { heads, living, options: all });
         // Files of a whole run are in its own rows: those that no row names are leftovers.
         const lossy = runs.filter(({ id }) => behind.has(id));
         await looking.collect({ ...scope, runs: lossy }, reachable);
@@ -107,12 +110,14 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       ...options,
     });
     await home.rememberStore();
-    const collecting = new Collection(home, { heads, options, accepted });
+    const collecting = new Collection(home, { heads, living, options, accepted: accepted.paths });
     if (options.rows) {
       await collecting.rows(runs);
       reachable = await reachableArtifacts(stores, artifacts);
     }
-    return await collecting.collect(scope, reachable);
+    const report = await collecting.collect(scope, reachable);
+    if (!options.dry_run) await acceptMarks(home, accepted.marks);
+    return report;
   } finally {
     for (const store of stores.slice(1)) await store.close();
   }
@@ -122,8 +127,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
 async function chosen(home: Home, ids: readonly string[] | undefined): Promise<readonly RunHead[]> {
   const heads = await home.store.heads();
   if (ids === undefined || ids.length === 0) {
-    const here = await home.identity();
-    return heads.filter((head) => head.home === null || head.home === here);
+    return await runsOf(home, heads);
   }
   return await Promise.all(ids.map(async (id) => {
     const head = heads.find((known) => known.id === id);
@@ -137,20 +141,13 @@ async function chosen(home: Home, ids: readonly string[] | undefined): Promise<r
   }));
 }
 
-/**
- * An engine that cannot be observed counts as alive: an owner that is late, but not superseded,
- * keeps working.
- */
-function isLive({ owner }: RunHead): boolean {
-  return owner !== null && ownerAlive(owner) !== "dead";
-}
-
 type Removable = Exclude<keyof GcReport, "bytes" | "kept">;
 type Removing = { owner: DirectoryOwner; named: RegExp; before_ms?: number };
 
 class Collection {
   readonly #home: Home;
   readonly #heads: readonly RunHead[];
+  readonly #living: readonly RunHead[];
   readonly #options: GcOptions;
   readonly #before_ms: number;
   readonly #accepted: ReadonlySet<string>;
@@ -161,11 +158,15 @@ class Collection {
   /** Runs whose directories were searched. */
   readonly searched = new Set<string>();
 
-  /** `accepted`: paths that are removed however young they are. */
+  /**
+   * `living`: runs whose engine was alive at the beginning. `accepted`: paths that are removed
+   * however young they are.
+   */
   constructor(
     home: Home,
-    { heads, options, accepted = new Set() }: {
+    { heads, living, options, accepted = new Set() }: {
       heads: readonly RunHead[];
+      living: readonly RunHead[];
       options: GcOptions;
       accepted?: ReadonlySet<string>;
     },
@@ -173,6 +174,7 @@ class Collection {
     const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
     this.#home = home;
     this.#heads = heads;
+    this.#living = living;
     this.#options = options;
     this.#accepted = accepted;
     this.#now_ms = now_ms;
@@ -320,7 +322,7 @@ class Collection {
     const { artifacts } = this.#home;
     const { dry_run } = this.#options;
     // Running bodies may hold artifacts that they have put but not yet returned.
-    const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
+    const begun = this.#living.map(({ created_ms }) => created_ms);
     const before_ms = Math.min(this.#before_ms, ...begun);
     const { refused, ...swept } = await sweepArtifacts(artifacts, {
       reachable,

@@ -45,7 +45,7 @@ function rulesOf(schema: z.ZodType): Setting[] {
   const shipped = Object.values<z.ZodType>(FLOWS);
   if (shipped.includes(schema)) return own;
   const known = new Map(own.map((one) => [one.path, one]));
-  for (const one of shipped.flatMap(settingsOf)) {
+  for (const one of shipped.flatMap((flow) => settingsOf(flow))) {
     if (!known.has(one.path) && one.facts.fork !== undefined) known.set(one.path, one);
   }
   return [...known.values()];

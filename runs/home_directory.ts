@@ -1,5 +1,5 @@
 /** Which directory can be a home, and that nobody else can write to it. */
-import { chmodSync, existsSync, lstatSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { parse, resolve } from "node:path";
 import { InvalidInputError } from "../engine/mod.ts";
 
@@ -27,35 +27,47 @@ export function homeDirectory(dir: string): string {
   );
 }
 
+type Users = {
+  /** The user who owns a path itself, not what it links to; undefined if it is missing. */
+  uidOf?: (path: string) => number | undefined;
+  /** The user of this process. */
+  user?: number | null;
+};
+
 /**
  * Takes a home from others who may write to it: they could replace its journal, which names what a
- * resume runs. True: they could. A directory of other files is not changed. `uidOf`: the user who
- * owns a path itself, not what it links to; undefined if it is missing.
+ * resume runs. True: they could. A directory of other files is not changed.
  * @throws {InvalidInputError} If a part of it belongs to a different user, or others may write to
- * it and it belongs to a different user or also has files that belong to no home.
+ * it and it belongs to a different user or also has files that belong to no home. That includes a
+ * volume of root whose group may write: nothing tells a container's volume, whose group has no other
+ * members, from the directory that a group of people shares.
  */
-export function takeHome(home: string, uidOf: (path: string) => number | undefined = uid): boolean {
+export function takeHome(home: string, { uidOf = uid, user = Deno.uid() }: Users = {}): boolean {
   const found = statSync(home, { throwIfNoEntry: false });
   if (!found?.isDirectory()) return false;
-  refuseOthersParts(home, uidOf);
+  const owner = uidOf(realpathSync(home));
+  // Root, and the owner of the directory, can replace everything in it anyway.
+  refuseOthersParts(home, { trusted: [user, uidOf(home), 0], uidOf });
   if ((found.mode & OTHERS_WRITE) === 0) return false;
   const isHome = existsSync(`${home}/holdfast.db`) || existsSync(`${home}/nonce`);
-  if (found.uid === Deno.uid() && (isHome || readdirSync(home).length === 0)) {
+  if (owner === user && (isHome || readdirSync(home).length === 0)) {
     chmodSync(home, found.mode & 0o7777 & ~OTHERS_WRITE);
     return true;
   }
+  const inside = `name a new directory in it with --home '${home}/holdfast'`;
+  const mayChange = owner === user || user === 0;
   throw new InvalidInputError(
     `Cannot use '${home}' as the home because other users can write to it, and a resume runs what ` +
-      `its record names. Fix: chmod go-w '${home}', or name a new directory in it with ` +
-      `--home '${home}/holdfast'`,
+      `its record names. Fix: ${mayChange ? `chmod go-w '${home}', or ${inside}` : inside}`,
     { home },
   );
 }
 
 /** Who owns a file can write to it, whatever its directory permits. */
-function refuseOthersParts(home: string, uidOf: (path: string) => number | undefined): void {
-  // Root, and the owner of the directory, can replace everything in it anyway.
-  const trusted = [Deno.uid(), uidOf(home), 0];
+function refuseOthersParts(
+  home: string,
+  { trusted, uidOf }: { trusted: readonly unknown[]; uidOf: (path: string) => number | undefined },
+): void {
   for (const name of [...JOURNAL_FILES, ...HOME_FOLDERS, "nonce", "stores", "cache"]) {
     const path = `${home}/${name}`;
     const owner = uidOf(path);

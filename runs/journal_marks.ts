@@ -6,6 +6,7 @@ import { existsSync, lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import {
+  type DirectoryOwner,
   type EngineEvent,
   InvalidInputError,
   isNamed,
@@ -104,22 +105,31 @@ export class JournalMarking {
 }
 
 /**
- * All marks of a home. A run's directory with the mark of a different run is a copy, and a home that
- * links to a folder of this one has directories there.
+ * The paths of marks in the directories of the home's runs, of any journal. A run's directory with
+ * the name of a different run is a copy, and a home that links to a folder of this one has
+ * directories there.
  */
-export async function journalMarks(home: Home): Promise<JournalMark[]> {
+async function ownPlaces(home: Home): Promise<{ path: string; owner: DirectoryOwner }[]> {
   const id = await home.identity();
-  const found: (JournalMark | null)[] = [];
+  const found: { path: string; owner: DirectoryOwner }[] = [];
   for (const folder of MARKED_FOLDERS) {
     for (const run of await namesIn(join(home.dir, folder))) {
       const dir = join(home.dir, folder, run);
+      const owner = ownerOf(dir);
+      if (owner?.home !== id || owner.run !== run) continue;
       const path = join(dir, JOURNAL_FILE);
-      const mark = readMark(path);
-      if (mark?.run !== run || ownerOf(dir)?.home !== id) continue;
-      // What is read can be lowered.
-      if ((await placesOf(home, mark)).includes(path)) found.push(mark);
+      if ((await placesOf(home, owner)).includes(path)) found.push({ path, owner });
     }
   }
+  return found;
+}
+
+/** All marks of a home: what is read can be lowered. */
+export async function journalMarks(home: Home): Promise<JournalMark[]> {
+  const found = (await ownPlaces(home)).map(({ path, owner }) => {
+    const mark = readMark(path);
+    return mark?.run === owner.run && mark.store === owner.store ? mark : null;
+  });
   const dir = join(home.artifacts.dir, MARKS);
   for (const name of await namesIn(dir)) {
     if (name.endsWith(".json")) found.push(readMark(join(dir, name)));
@@ -157,15 +167,22 @@ async function removeMark(home: Home, mark: JournalMark): Promise<void> {
   await removeTree(artifactsMark(home, mark), { home: home.dir, named: /.*\.json/, owner: null });
 }
 
-/** Removes what a process left that was killed while it wrote a mark of the artifacts. */
+/** Removes what processes left that were killed while they wrote a mark. */
 export async function sweepMarks(home: Home, before_ms: number): Promise<void> {
-  const dir = join(home.artifacts.dir, MARKS);
-  const named = /.*\.json\.[0-9a-f-]{36}/;
-  for (const name of await namesIn(dir)) {
-    const path = join(dir, name);
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (!isNamed(name, named) || !found?.isFile() || found.mtimeMs >= before_ms) continue;
-    await removeTree(path, { home: home.dir, named, owner: null });
+  const ofArtifacts = { dir: join(home.artifacts.dir, MARKS), owner: null, mark: /.*\.json/ };
+  const ofRuns = (await ownPlaces(home)).map(({ path, owner }) => ({
+    dir: dirname(path),
+    owner,
+    mark: /journal\.json/,
+  }));
+  for (const { dir, owner, mark } of [ofArtifacts, ...ofRuns]) {
+    const named = new RegExp(`${mark.source}\\.[0-9a-f-]{36}`);
+    for (const name of await namesIn(dir)) {
+      const path = join(dir, name);
+      const found = lstatSync(path, { throwIfNoEntry: false });
+      if (!isNamed(name, named) || !found?.isFile() || found.mtimeMs >= before_ms) continue;
+      await removeTree(path, { home: home.dir, named, owner });
+    }
   }
 }
 

@@ -16,8 +16,9 @@ import {
   type UnreachableArtifact,
 } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
+import { livingRuns } from "./living_engines.ts";
 import { unlessMissing } from "../flows/mod.ts";
-import { acceptMarks, type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
+import { type JournalMark, journalMarks, UNKNOWN } from "./journal_marks.ts";
 
 type Opened = { identity: StoreIdentity; runs: ReadonlyMap<string, RunHead> };
 
@@ -25,6 +26,8 @@ type Collectable = {
   stores: readonly Store[];
   /** Read before the journals, which only grow. */
   marks: readonly JournalMark[];
+  /** Runs whose engine was alive before the files were listed: the list omits what it may need. */
+  living: readonly RunHead[];
   /** Artifacts that no row refers to. */
   lost: readonly UnreachableArtifact[];
   /** Paths of everything that would be removed, however young, if these runs lost rows. */
@@ -33,7 +36,6 @@ type Collectable = {
   runs?: readonly string[];
   /** The code of the list that a person has accepted. */
   accept?: string;
-  dry_run?: boolean;
 };
 
 /** `runs`: those of the home's journal whose directories were searched. */
@@ -42,17 +44,21 @@ type Listed = { paths: readonly string[]; runs: ReadonlySet<string> };
 /** Paths that an error shows. */
 const SHOWN_MAX = 10;
 
+/** `marks`: to be lowered once the paths are gone, because an engine may continue its run then. */
+type Accepted = { paths: ReadonlySet<string>; marks: readonly JournalMark[] };
+
 /**
- * The paths that `accept` gives up.
+ * What `accept` gives up.
  * @throws {InvalidInputError} If there are files that no journal names, and another home shares the
  * artifacts, or a journal of this home is not open, lacks a run that has files here, or ends
- * before rows that its run had recorded. The last three can be accepted for exactly these files.
+ * before rows that its run had recorded. The last three can be accepted for exactly these files,
+ * while no engine of the home lives.
  */
 export async function refuseLostJournal(
   home: Home,
   options: Collectable,
-): Promise<ReadonlySet<string>> {
-  const { stores, lost, marks, accept, dry_run } = options;
+): Promise<Accepted> {
+  const { stores, lost, marks, accept } = options;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
     runs: new Map((await store.heads()).map((head) => [head.id, head])),
@@ -68,35 +74,56 @@ export async function refuseLostJournal(
   }
   const behind = marks.filter((mark) => isBehind(mark, opened));
   const why = (lost.length === 0 ? null : unknownRun(home, opened)) ?? lostRows(behind, opened);
-  if (why === null) return new Set();
+  if (why === null) return { paths: new Set(), marks: [] };
   const { id } = await home.store.identity();
   const ofHere = behind.filter(({ store }) => store === id).map(({ run }) => run);
   const { paths, runs } = await options.files(new Set(ofHere));
   const files = paths.map((path) => relative(home.dir, path)).sort();
   const code = sha256Hex(files.join("\n")).slice(0, 12);
-  if (files.length > 0 && accept !== code) throw notNamed(home, { why, files, code });
+  // Also engines that started meanwhile.
+  const heads = opened.flatMap((journal) => [...journal.runs.values()]);
+  const [living] = [...options.living, ...await livingRuns(home, heads)];
+  const isRefused = living
+    ? files.length > 0 || accept !== undefined
+    : files.length > 0 && accept !== code;
+  if (isRefused) throw notNamed(home, { why, files, code, living });
   const accepted = new Set(paths);
-  if (dry_run) return accepted;
+  // While an engine lives, the marks still protect what it keeps out of the list.
+  if (living) return { paths: accepted, marks: [] };
   // The others still protect files that are in no list.
   const listed = behind.filter((mark) =>
     headOf(mark, opened) ? mark.store === id && runs.has(mark.run) : options.runs === undefined
   );
-  await acceptMarks(home, listed);
-  return accepted;
+  return { paths: accepted, marks: listed };
 }
 
-type NotNamed = { why: string; files: readonly string[]; code: string };
+type NotNamed = {
+  why: string;
+  files: readonly string[];
+  code: string;
+  /** A run whose engine lives. */
+  living: RunHead | undefined;
+};
 
-function notNamed(home: Home, { why, files, code }: NotNamed): InvalidInputError {
+function notNamed(home: Home, { why, files, code, living }: NotNamed): InvalidInputError {
   const shown = files.slice(0, SHOWN_MAX).map((path) => `  ${path}`);
   const more = files.length - shown.length;
-  const text = `Cannot tell which of ${files.length} files in '${home.dir}' are still needed ` +
-    `because no journal names them, and ${why}. To give up exactly these files, run the same ` +
-    `command with --accept ${code}:`;
+  const next = living
+    ? `They cannot be given up while ${engineOf(living)} works, because this list lacks ` +
+      "artifacts that may be its own. Fix: stop it, then run the same command again for the whole " +
+      `list; if its machine is gone, resume run '${living.id}' and stop it, or cancel it`
+    : `To give up exactly these files, run the same command with --accept ${code}`;
+  const which = files.length > 0 ? `which of ${files.length} files` : "which files";
+  const text = `Cannot tell ${which} in '${home.dir}' are still needed because no journal names ` +
+    `them, and ${why}. ${next}${files.length > 0 ? ":" : ""}`;
   return new InvalidInputError(
     [text, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join("\n"),
-    { home: home.dir, files: files.length, accept: code },
+    { home: home.dir, files: files.length, ...(living ? { run: living.id } : { accept: code }) },
   );
+}
+
+function engineOf({ id, owner }: RunHead): string {
+  return `the engine of run '${id}' (process ${owner?.pid} on ${owner?.host})`;
 }
 
 /** Whether what the mark says was recorded is in no open journal. */

@@ -14,9 +14,9 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 const LIMIT_MIN = { bare: 15, made: 8 };
 /**
  * What a file of fast tests may take, alone, on a machine that is as fast as the yardstick says. It
- * should take at most 10 s: twice that, because no yardstick is exact and no gate fails by chance.
+ * should take well below 8 s, because no yardstick is exact and no gate fails by chance.
  */
-const FILE_LIMIT_S = 20;
+const FILE_LIMIT_S = 10;
 const SLOWEST = 10;
 /** What ends no test for so long hangs. pytest prints its stacks before that. */
 const SILENCE_MS = 4 * 60_000;

@@ -16,38 +16,37 @@ LORA = {"rank": 4, "alpha": 8, "targets": "all_linear", "quantize": None, "publi
 BY_ADAPTERS = {"lora": {**LORA, "dropout": 0.3}}
 
 
-def taken(directory, **spec):
-    """Four steps in two batches, the second redone from a checkpoint; the losses of both times."""
+def started(directory, **spec):
     trainer = Trainer(directory, **spec)
     trainer.create()
     trainer.load()
+    return trainer
 
-    def train(k):
-        answer = trainer.train(supervised(), between=(f"v{k}", f"v{k + 1}"), loss=SUPERVISED_LOSS)
-        return [step["loss"] for step in answer["steps"]]
 
-    first = train(0)
-    checkpoint = trainer.call("save", version="v1", dir=str(directory / "checkpoint"))
-    second = train(1)
-    trainer.load("v1", checkpoint)
-    return first, second, train(1)
+def train(trainer, k):
+    """The losses of two steps, of the k-th batch."""
+    answer = trainer.train(supervised(), between=(f"v{k}", f"v{k + 1}"), loss=SUPERVISED_LOSS)
+    return [step["loss"] for step in answer["steps"]]
 
 
 @pytest.mark.parametrize(
     "spec", [{"dropout": 0.3}, {"dropout": 0.3, "gradient_checkpointing": True}, BY_ADAPTERS]
 )
 def test_dropout_changes_the_loss_and_a_redo_draws_it_again(tmp_path, spec):
-    plain = taken(tmp_path / "off", **({"lora": {**LORA, "dropout": 0}} if "lora" in spec else {}))
-    first, second, again = taken(tmp_path / "on", **spec)
-    assert second == again
-    assert first != plain[0] and abs(first[0] - plain[0][0]) < 0.5
-    assert taken(tmp_path / "twice", **spec)[0] == first
+    trainer = started(tmp_path / "on", **spec)
+    first = train(trainer, 0)
+    checkpoint = trainer.call("save", version="v1", dir=str(tmp_path / "on/checkpoint"))
+    second = train(trainer, 1)
+    trainer.load("v1", checkpoint)
+    assert train(trainer, 1) == second
+    off = {"lora": {**LORA, "dropout": 0}} if "lora" in spec else {}
+    plain = train(started(tmp_path / "off", **off), 0)
+    assert first != plain and abs(first[0] - plain[0]) < 0.5
+    assert train(started(tmp_path / "twice", **spec), 0) == first
 
 
 def test_scoring_leaves_nothing_to_chance(tmp_path):
-    trainer = Trainer(tmp_path, dropout=0.5)
-    trainer.create()
-    trainer.load()
+    trainer = started(tmp_path, dropout=0.5)
     batch = trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, [[9, 12]]))
 
     def scored():

@@ -15,7 +15,7 @@ import {
   writeFakeModel,
 } from "../../testing/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
-import { createRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
+import { createRun, forkRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import type { RedoingWorkers } from "../../runs/verify_run.ts";
 import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
@@ -88,6 +88,26 @@ export async function executeFake(
     recoveries,
     trainer: fake.trainer,
   };
+}
+
+/** What people can see and do of a run: how it is shown, and how forks of its rounds end. */
+export async function seen(home: Home, id: string) {
+  const ended = await executeFake(home, id);
+  return {
+    status: ended.status,
+    version: ended.version,
+    digest: ended.digest,
+    ledger: ended.ledger,
+  };
+}
+
+/** A fork by the name of its parent. */
+export async function forkFake(
+  home: Home,
+  from: string,
+  options: { round: number; id: string; overrides?: string[] },
+) {
+  return await forkRun(home, (await home.store.head(from))!, options);
 }
 
 /** The workers of a verify, as fakes that hold nothing. */

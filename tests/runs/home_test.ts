@@ -124,13 +124,27 @@ Deno.test("Home.open() refuses a directory with other files that others may writ
 
 const NOBODY = 65_534;
 
+for (const [user, fix] of [[NOBODY, ""], [0, "chmod go-w 'DIR', or "]] as const) {
+  Deno.test(`takeHome() names a fix that user ${user} may apply to a group's directory of another user`, () =>
+    withDir(async (dir) => {
+      Deno.chmodSync(dir, 0o2775); // As a volume whose group may write.
+      const uidOf = (path: string) => path === Deno.realPathSync(dir) ? NOBODY - 1 : undefined;
+      throws(() => takeHome(dir, { uidOf, user }), (error: Error) => {
+        const wanted = `Fix: ${fix.replace("DIR", dir)}name a new directory in it with --home '`;
+        return error.message.endsWith(`${wanted}${dir}/holdfast'`);
+      });
+      await Home.open(`${dir}/holdfast`).close();
+      strictEqual(Deno.statSync(`${dir}/holdfast`).mode! & 0o777, 0o700);
+    }));
+}
+
 for (const name of ["holdfast.db", "holdfast.db-wal", "nonce", "checkpoints"]) {
   Deno.test(`takeHome() refuses a home in which ${name} belongs to a different user`, () =>
     withDir(async (dir) => {
       await Deno.writeTextFile(`${dir}/holdfast.db`, "");
       Deno.chmodSync(dir, 0o777);
       const uidOf = (path: string) => path === `${dir}/${name}` ? NOBODY : Deno.uid()!;
-      throws(() => takeHome(dir, uidOf), {
+      throws(() => takeHome(dir, { uidOf }), {
         code: "invalid_input",
         message:
           `Cannot use '${dir}' as the home because ${name} in it belongs to user ${NOBODY}, ` +
@@ -145,6 +159,6 @@ Deno.test("takeHome() takes files of root, of the home's owner, and of users who
   withDir((dir) => {
     for (const [home, file] of [[NOBODY, NOBODY], [Deno.uid()!, 0], [NOBODY, Deno.uid()!]]) {
       const uidOf = (path: string) => path === dir ? home! : path.endsWith("notes") ? 7 : file!;
-      strictEqual(takeHome(dir, uidOf), false);
+      strictEqual(takeHome(dir, { uidOf }), false);
     }
   }));

@@ -1,10 +1,18 @@
 /** A journal that was replaced by an older copy, or lost, is told from the whole one by its marks. */
 import { cpSync } from "node:fs";
+import { hostname } from "node:os";
 import { relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, type EngineEvent, graph, processOwner } from "../../engine/mod.ts";
+import {
+  ArtifactStore,
+  defineStage,
+  type EngineEvent,
+  graph,
+  processOwner,
+  sha256Hex,
+} from "../../engine/mod.ts";
 import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
 import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
 import { namesIn } from "../../runs/names_in.ts";
@@ -38,14 +46,19 @@ const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
 /** A home whose runs are done, beside a copy of its journal from before they started. */
 async function withCopy(...runs: string[]): Promise<Home> {
   if (runs.length === 0) runs.push("a");
+  return await copiedHome(runs, []);
+}
+
+/** The same, with runs that are created only. */
+async function copiedHome(done: readonly string[], begun: readonly string[]): Promise<Home> {
   let home = Home.open(`${await scratch()}/home`);
-  for (const id of runs) {
+  for (const id of [...begun, ...done]) {
     await createRun(home, saving, { config: { dir: checkpoint(home, id) }, entry: "", id });
   }
   await home.close(); // Writes all into the one file.
   await Deno.copyFile(`${home.dir}/holdfast.db`, copyOf(home));
   home = Home.open(home.dir);
-  for (const id of runs) await finish(home, id);
+  for (const id of done) await finish(home, id);
   return home;
 }
 
@@ -103,6 +116,21 @@ Deno.test("gc refuses an older copy of the journal, and removes exactly what was
   strictEqual(artifacts.count, 2);
   deepStrictEqual(await Promise.all(files.map(exists)), [false, false]);
   strictEqual((await collectGarbage(home, ALL)).bytes, 0); // The journal is the right one now.
+  await home.close();
+});
+
+Deno.test("gc lowers no mark before what was accepted is gone, so that no engine puts it again", async () => {
+  const home = await replaceJournal(await withCopy(), { copy: true });
+  const accept = await codeOf(home, /older copy/);
+  const marks = await journalMarks(home);
+  const killed = () => Promise.reject(new Error("killed"));
+  const { rememberStore } = home;
+  home.rememberStore = killed; // What comes before the first removal.
+  await rejects(collectGarbage(home, { ...ALL, accept }), /killed/);
+  deepStrictEqual(await journalMarks(home), marks);
+  home.rememberStore = rememberStore;
+  await collectGarbage(home, { ...ALL, accept });
+  deepStrictEqual((await journalMarks(home)).map(({ seq }) => seq), [0, 0, 0]);
   await home.close();
 });
 
@@ -175,6 +203,63 @@ Deno.test("gc gives up nothing of a run whose engine may live", async () => {
   await home.close();
 });
 
+/** An older copy of a journal, of which run 'a' has lost rows while an engine executes run 'b'. */
+async function withLivingEngine(): Promise<{ home: Home; epoch: number }> {
+  const home = await replaceJournal(await copiedHome(["a"], ["b"]), { copy: true });
+  const { head: { epoch } } = await home.store.claim("b", processOwner(), { lease_ms: 60_000 });
+  return { home, epoch };
+}
+
+Deno.test("gc gives up nothing while an engine lives, whose start hides artifacts from the list", async () => {
+  const { home, epoch } = await withLivingEngine();
+  const marks = await journalMarks(home);
+  const files = [checkpoint(home), publication(home)].map((path) => relative(home.dir, path));
+  const code = sha256Hex(files.join("\n")).slice(0, 12); // As it would be.
+  const who = `the engine of run 'b' (process ${Deno.pid} on ${hostname()})`;
+  for (const accept of [undefined, code]) {
+    await rejects(collectGarbage(home, { ...ALL, accept }), (error: Error) => {
+      match(error.message, /^Cannot tell which of 2 files .*Fix: stop it, then run the same com/s);
+      return error.message.includes(who) && !error.message.includes("--accept");
+    });
+  }
+  deepStrictEqual(await journalMarks(home), marks);
+  ok(await exists(checkpoint(home)));
+  await home.store.release("b", epoch);
+  const error = await collectGarbage(home, ALL).then(() => null, (error: Error) => error);
+  match(error!.message, /which of 3 files .*:\n {2}artifacts\/[0-9a-f/]+\n {2}checkpoints\/a/s);
+  await collectGarbage(home, { ...ALL, accept: await codeOf(home, /older copy/) });
+  strictEqual(await exists(checkpoint(home)), false);
+  await home.close();
+});
+
+Deno.test("gc with nothing to list keeps its marks while an engine lives", async () => {
+  const { home, epoch } = await withLivingEngine();
+  for (const path of [checkpoint(home), publication(home)]) await Deno.remove(path);
+  const marks = await journalMarks(home);
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  deepStrictEqual(await journalMarks(home), marks);
+  await home.store.release("b", epoch);
+  await codeOf(home, /Cannot tell which of 1 files/);
+  await home.close();
+});
+
+Deno.test("gc gives up files while an engine of another home executes a run of the same journal", async () => {
+  const { home, epoch } = await withLivingEngine();
+  await home.store.release("b", epoch);
+  const other = new Home(await scratch(), {
+    store: home.store,
+    artifacts: new ArtifactStore(await scratch()),
+  });
+  await createRun(other, saving, { config: { dir: "" }, entry: "", id: "there" });
+  await home.store.claim("there", processOwner(), { lease_ms: 60_000 });
+  const { artifacts } = await collectGarbage(home, {
+    ...ALL,
+    accept: await codeOf(home, /Cannot tell which of 3 files/),
+  });
+  strictEqual(artifacts.count, 1);
+  await home.close();
+});
+
 Deno.test("gc lists no files of runs that the open journal names", async () => {
   const home = await replaceJournal(await withCopy(), { copy: false });
   for (const name of ["runs/a", "stores"]) {
@@ -201,9 +286,17 @@ Deno.test("a mark that was being written when its process was killed counts for 
   const home = await replaceJournal(await withCopy(), { copy: true });
   const dir = `${home.artifacts.dir}/journals`;
   const [name] = await namesIn(dir);
-  await Deno.copyFile(`${dir}/${name}`, `${dir}/${name}.${crypto.randomUUID()}`);
+  const own = [home.runDir("a"), home.checkpointsDir("a")];
+  for (const path of [`${dir}/${name}`, ...own.map((dir) => `${dir}/journal.json`)]) {
+    await Deno.copyFile(path, `${path}.${crypto.randomUUID()}`);
+  }
   strictEqual(await acceptAndResume(home), "done");
   deepStrictEqual(await namesIn(dir), [name]);
+  for (const dir of own) {
+    deepStrictEqual((await namesIn(dir)).filter((name) => name.startsWith("journal.json")), [
+      "journal.json",
+    ]);
+  }
   await home.close();
 });
 

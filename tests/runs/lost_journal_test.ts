@@ -2,6 +2,7 @@ import { match, ok, rejects } from "node:assert/strict";
 import {
   ArtifactStore,
   InvalidInputError,
+  processOwner,
   type UnreachableArtifact,
   writeOwner,
 } from "../../engine/mod.ts";
@@ -29,6 +30,7 @@ const goesThrough = (home: Home, lost: UnreachableArtifact[], stores = [home.sto
     stores,
     lost,
     marks: [],
+    living: [],
     files: () => Promise.resolve({ paths: lost.map(({ path }) => path), runs: new Set() }),
   });
 
@@ -115,14 +117,16 @@ async function withMark(mark: { store?: string; run?: string; seq: number }) {
   await createFakeRun(home, "a");
   const marks = [{ store: id, run: "a", ...mark }];
   const files = [`${home.dir}/checkpoints/a/1`, `${home.dir}/artifacts/aa/lost`];
-  return (options: { accept?: string; files?: string[]; lost?: UnreachableArtifact[] } = {}) =>
+  const ask = (options: { accept?: string; files?: string[]; lost?: UnreachableArtifact[] } = {}) =>
     refuseLostJournal(home, {
       stores: [home.store],
       marks,
+      living: [],
       lost,
       ...options,
       files: () => Promise.resolve({ paths: options.files ?? files, runs: new Set(["a"]) }),
     });
+  return Object.assign(ask, { home });
 }
 
 for (
@@ -163,6 +167,20 @@ Deno.test("refuseLostJournal() accepts exactly the files that it has listed", as
   const more = (options: object) => rejects(ask(options), /Cannot tell which of/);
   await more({ accept: "0".repeat(12) });
   await more({ accept: code, files: ["/another"] });
+  await ask({ accept: code });
+});
+
+Deno.test("refuseLostJournal() accepts nothing once an engine has started since the listing", async () => {
+  const ask = await withMark({ seq: 9 });
+  const code = await ask().then(() => "", (error) => error.facts.accept as string);
+  await createFakeRun(ask.home, "b");
+  const { head } = await ask.home.store.claim("b", processOwner(), { lease_ms: 60_000 });
+  const { pid, host } = processOwner();
+  const who = `while the engine of run 'b' (process ${pid} on ${host}) works`;
+  for (const files of [undefined, []]) {
+    await rejects(ask({ accept: code, files }), (error: Error) => error.message.includes(who));
+  }
+  await ask.home.store.release("b", head.epoch);
   await ask({ accept: code });
 });
 

@@ -19,7 +19,7 @@ const SIZES = [
   LIMITS.inline_bytes_max - 100,
   LIMITS.inline_bytes_max + 100,
   5_300_000,
-  40_000_000,
+  LIMITS.message_bytes_max + 100,
 ];
 
 /** JSON that is awkward for one library or another between the two ends. */
