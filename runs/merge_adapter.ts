@@ -2,10 +2,9 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
+import { baseOpening } from "./base_opening.ts";
 import type { Home } from "./home.ts";
-import { currentConfig } from "./settings.ts";
 import { trainerPythonOf } from "./trainer_python.ts";
-import { modelOpening } from "./worker_blocks.ts";
 
 type MergeOptions = {
   /** The directory to write; null: `final_merged` beside the run's `final`. */
@@ -32,13 +31,10 @@ export async function mergeAdapter(
       merged,
     });
   }
-  const { trust_remote_code, open_with_missing, open_with_unexpected } = modelOpening(
-    await currentConfig(home.store, head),
-  );
-  const opening = { trust_remote_code, open_with_missing, open_with_unexpected };
+  const opening = JSON.stringify(await baseOpening(home, head));
   const python = await trainerPythonOf(home, head, { onProgress: onSetup });
   const child = new Deno.Command(python, {
-    args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged, JSON.stringify(opening)],
+    args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged, opening],
     clearEnv: true,
     env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
     stdin: "null",
