@@ -6,6 +6,7 @@ import {
   type Failure,
   type RecordingContext,
 } from "../../engine/mod.ts";
+import { refusedRow } from "../refused_row.ts";
 import { Trainer } from "../resources.ts";
 import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
@@ -153,12 +154,11 @@ async function unusable(
   { place, why }: { place: number; why: string },
 ): Promise<BadDataError> {
   const [row] = await table.rows([place]);
-  const { file, line, row: number } = await table.placeOf?.(place) ?? {};
-  const at = line === undefined ? `${file} row ${number}` : `${file}:${line}`;
-  return new BadDataError(
-    `Cannot use row '${row!.row_id}'${file === undefined ? "" : ` (${at})`}: ${why}`,
-    { rows: [row!.row_id], refused: place },
-  );
+  return refusedRow(row!.row_id, {
+    why,
+    place: await table.placeOf?.(place) ?? null,
+    facts: { refused: place },
+  });
 }
 
 /** A prompt to continue must leave room for at least one token. */
