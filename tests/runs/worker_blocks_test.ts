@@ -24,7 +24,7 @@ Deno.test("workerBlocks() gives a setting that an older record lacks its default
 
 Deno.test("a recorded run still opens a model with unexpected tensors; a new one and a custom graph refuse it", () => {
   const opens = (config: object) =>
-    workerBlocks({ trainer: TRAINER, ...config })!.model.open_with_unexpected;
+    workerBlocks({ trainer: TRAINER, ...config })!.model!.open_with_unexpected;
   strictEqual(opens({ flow: "online", model: { path: "m" } }), true);
   strictEqual(opens({ flow: "online", model: { path: "m", open_with_unexpected: false } }), false);
   strictEqual(opens({ model: { path: "m" } }), false);
