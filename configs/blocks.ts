@@ -70,6 +70,15 @@ const promptBounds = {
         "its row, and count it. " +
         "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
     ),
+  check_template: z.boolean().default(true).register(setting, {
+    ...ROW_FACTS,
+    before: { value: false },
+  })
+    .describe(
+      "With on_long_prompt: unchecked, render the first row of each shape (tools, roles and " +
+        "fields of messages) and refuse it if the chat template leaves something out. Otherwise " +
+        "every row is rendered in any case.",
+    ),
 };
 
 const /** @internal */ trainingDataSchema = z.strictObject({

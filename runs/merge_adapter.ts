@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
+import { baseOpening } from "./base_opening.ts";
 import type { Home } from "./home.ts";
 import { trainerPythonOf } from "./trainer_python.ts";
 
@@ -30,9 +31,10 @@ export async function mergeAdapter(
       merged,
     });
   }
+  const opening = JSON.stringify(await baseOpening(home, head));
   const python = await trainerPythonOf(home, head, { onProgress: onSetup });
   const child = new Deno.Command(python, {
-    args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged],
+    args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged, opening],
     clearEnv: true,
     env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
     stdin: "null",

@@ -11,6 +11,7 @@ import {
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
+import { baseOpening } from "./base_opening.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
 import { creditRound, rewardParts, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
@@ -43,6 +44,7 @@ export async function tryAlgorithm(
   const job = {
     json,
     model,
+    opening: await baseOpening(home, head),
     batch: recorded.batch,
     round: recorded.round,
     draws: recorded.draws,

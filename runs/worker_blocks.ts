@@ -25,10 +25,16 @@ import {
  */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
-/** A custom graph may have a different `model` block, or none. */
-const RecordedModel = z.object(ModelOpening.shape).catch(ModelOpening.parse({}));
+const RecordedModel = z.object(ModelOpening.shape);
 type Tokenizer = NonNullable<PrepareConfig["tokenizer"]>;
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
+
+/** How a configuration's model is opened. */
+export function modelOpening({ flow, model = {} }: Record<string, unknown>): ModelOpening {
+  // What a record of ours lacks did not exist then. A custom graph may have a different block.
+  const whole = flow === undefined ? model : restoreRecorded(RecordedModel, model);
+  return RecordedModel.catch(ModelOpening.parse({})).parse(whole);
+}
 
 /**
  * Which worker processes a configuration requests; null if it has no trainer. Without a sampler
@@ -67,7 +73,7 @@ export function workerBlocks(
   );
   return {
     trainer,
-    model: RecordedModel.parse(config.model ?? {}),
+    model: modelOpening(config),
     head,
     value_model,
     sampler,

@@ -32,6 +32,16 @@ export const ModelOpening = z.strictObject({
     "Open a model that lacks tensors, with random numbers in their place, the same in every run; " +
       "false: refuse it. For the reference and the value model, too.",
   ).register(setting, FIXED),
+  open_with_unexpected: z.boolean().default(false).describe(
+    "Open a model whose files have tensors that it has no place for, without them: exports lack " +
+      "them, too; false: refuse it. For the reference and the value model, too.",
+  ).register(setting, {
+    numerics: false, // It decides whether a step is taken, not its bits.
+    fork: "free",
+    resume: "workers",
+    since: "0.1.0",
+    before: { value: true },
+  }),
 });
 /** How a model is opened. */
 export type ModelOpening = z.infer<typeof ModelOpening>;
@@ -41,4 +51,5 @@ export const OPENING_SPEC = {
   attn_implementation: z.string().nullable(),
   trust_remote_code: z.boolean(),
   open_with_missing: z.boolean(),
+  open_with_unexpected: z.boolean(),
 };

@@ -140,8 +140,12 @@ function modelLines(config: Config): string[] {
     const name = kind === "model" ? hubName(text) : null;
     return name === null ? [] : [`${path.join(".")}: ${hubNameText(name)} of the hub`];
   });
-  const { attn_implementation = null, trust_remote_code = false, open_with_missing = false } =
-    "model" in config && "path" in config.model ? config.model : {};
+  const {
+    attn_implementation = null,
+    trust_remote_code = false,
+    open_with_missing = false,
+    open_with_unexpected = false,
+  } = "model" in config && "path" in config.model ? config.model : {};
   return [
     ...names,
     ...(attn_implementation ? [`attention by ${attn_implementation}`] : []),
@@ -150,6 +154,9 @@ function modelLines(config: Config): string[] {
       : []),
     ...(open_with_missing
       ? ["open_with_missing is on: tensors that the model lacks start as random numbers"]
+      : []),
+    ...(open_with_unexpected
+      ? ["open_with_unexpected is on: tensors that the model has no place for are left out"]
       : []),
   ];
 }

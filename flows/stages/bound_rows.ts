@@ -1,20 +1,8 @@
 import { z } from "zod";
 import { rowChunks, type RowTable } from "../../data/mod.ts";
-import {
-  BadDataError,
-  defineStage,
-  type Failure,
-  type RecordingContext,
-} from "../../engine/mod.ts";
-import { Trainer } from "../resources.ts";
-import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
-
-/**
- * What a row gives the model: a prompt to continue, a completion to learn, or two completions, one
- * of them better.
- */
-export const RowUse = z.enum(["prompt", "completion", "preference"]);
-export type RowUse = z.infer<typeof RowUse>;
+import { BadDataError, defineStage, type RecordingContext } from "../../engine/mod.ts";
+import { measureRows, repairedSplit, ROWS_MEASURED, RowUse } from "../measured_rows.ts";
+import { OpenedSplit, openedTable } from "./open_data.ts";
 
 const Input = z.strictObject({
   data: OpenedSplit,
@@ -45,9 +33,6 @@ export type BoundedRows = {
 };
 
 const ROWS_NAMED = 5;
-/** Rows that the trainer counts with one call. */
-const ROWS_MEASURED = 8192;
-
 /**
  * Counts every row's tokens with the model's own tokenizer before anything is generated, and
  * decides what happens to rows that are too long. One long prompt would fail the round that draws
@@ -61,7 +46,7 @@ export const boundRows = defineStage({
   runs_on: "trainer",
   fork: { keeps: true },
   async run(given, ctx: RecordingContext) {
-    const data = await repaired(given.data, ctx);
+    const data = await repairedSplit(given.data, ctx);
     const input = { ...given, data };
     const { on_long_prompt } = input;
     const table = await openedTable(data, ctx);
@@ -88,29 +73,6 @@ export const boundRows = defineStage({
   },
 });
 
-/**
- * The split as it is now, if this stage or an earlier one has refused it: nothing was drawn from it
- * since, so fixing a named row lets the run resume. The note also applies to stages that check the
- * split again later.
- */
-async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<OpenedSplit> {
-  const { size: rows, digest } = tableOf(data.split, ctx);
-  if (digest === data.digest) return data;
-  const known = await ctx.read({ kinds: ["note/rows_repaired"], prefix: data.split });
-  const failures = await ctx.read({ kinds: ["failure"], prefix: ctx.key });
-  const refused = failures.some(({ key, value }) => key === ctx.key && isOfRows(value));
-  if (!refused && !known.some(({ value }) => (value as { digest: string }).digest === digest)) {
-    return data;
-  }
-  ctx.note("rows_repaired", data.split, { digest, rows });
-  return { ...data, digest, rows };
-}
-
-function isOfRows(failure: unknown): boolean {
-  const { error: { code, facts } } = failure as Failure;
-  return code === "bad_data" && (facts.too_long ?? facts.refused) !== undefined;
-}
-
 /** What counting found: the limits, the rows beyond them in order, and the longest prompt. */
 type Measured = { limits: Limits; long: Long[]; longest: number };
 
@@ -121,21 +83,16 @@ async function measured(
   ctx: RecordingContext,
 ): Promise<Measured> {
   const { use, model_path, data: { chat } } = input;
-  const trainer = ctx.resource(Trainer);
   const long: Long[] = [];
   let longest = 0;
   let limits: Limits = { prompt: Infinity, sequence: Infinity };
   for await (const { from, rows } of rowChunks(table, { rows: ROWS_MEASURED })) {
-    const asked = rows.map(({ row_id, prompt, completion, rejected, tools }) => ({
-      row_id,
-      prompt,
-      completion,
-      rejected,
-      tools,
-    }));
-    const given = { model_path, use, rows: await ctx.artifacts.putJson(asked), chat: chat ?? null };
-    const { model_tokens_max, tokens, refused } = await trainer.measureRows(given, ctx);
-    if (refused) throw await unusable(table, { place: from + refused.row, why: refused.why });
+    const placed = rows.map((row, i) => ({ row, place: from + i }));
+    const { model_tokens_max, tokens } = await measureRows(
+      placed,
+      { table, use, model_path, chat },
+      ctx,
+    );
     limits = limitsOf(input, model_tokens_max);
     for (const [i, { prompt, sequence }] of tokens.entries()) {
       longest = Math.max(longest, prompt);
@@ -145,20 +102,6 @@ async function measured(
     }
   }
   return { limits, long, longest };
-}
-
-/** A row that the model's template or tokenizer refuses. */
-async function unusable(
-  table: RowTable,
-  { place, why }: { place: number; why: string },
-): Promise<BadDataError> {
-  const [row] = await table.rows([place]);
-  const { file, line, row: number } = await table.placeOf?.(place) ?? {};
-  const at = line === undefined ? `${file} row ${number}` : `${file}:${line}`;
-  return new BadDataError(
-    `Cannot use row '${row!.row_id}'${file === undefined ? "" : ` (${at})`}: ${why}`,
-    { rows: [row!.row_id], refused: place },
-  );
 }
 
 /** A prompt to continue must leave room for at least one token. */

@@ -47,7 +47,10 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
     const seen = new HashSet(deduplicate === "none" ? 0 : rows);
     const ids = new HashSet(rows);
     const parts: ThinnedPart[] = [];
-    for (const { item: { name }, parts: own } of files) {
+    for (const { item: { name }, types: shown, parts: own } of files) {
+      const counts = Object.values(shown).some(({ place }) => place.line !== undefined)
+        ? "line" as const
+        : "row" as const;
       for (const { hashes: ref, ...part } of own) {
         const hashes = await artifacts.get(ref);
         const drops = new Drops();
@@ -59,7 +62,8 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
         }
         await nameDropped(drops, { part, places, file: name, by: deduplicate, artifacts });
         const left_out = await placesKept(places, ctx);
-        parts.push({ ...part, ...left_out, dropped: drops.counts, named: drops.named });
+        const from = { file: name, counts };
+        parts.push({ ...part, ...left_out, dropped: drops.counts, named: drops.named, from });
       }
     }
     return { parts, types };

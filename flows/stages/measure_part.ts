@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { PreparedNeeds } from "../../configs/mod.ts";
 import { ArtifactRef, inMessages, needsTemplate } from "../../data/mod.ts";
-import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
+import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import type { RowLength } from "../../workers/mod.ts";
 import { ColumnTypesRecord, placesIn, rowsOfPart, ThinnedPart } from "../prepared_part.ts";
+import { refusedRow } from "../refused_row.ts";
 import { Trainer } from "../resources.ts";
 
 const Input = z.strictObject({
@@ -35,11 +36,13 @@ export const measurePart: Stage<Input, MeasuredPart> = defineStage({
   runs_on: "trainer",
   async run({ item, model_path, needs, types }, ctx) {
     const rows = [];
+    const numbers: number[] = [];
     const left_out = await placesIn(item.left_out, ctx);
     for await (const { row, place } of rowsOfPart(item, ctx)) {
       if (left_out.has(place)) continue;
       const { row_id, prompt, completion, rejected, tools } = inMessages(row, types);
       rows.push({ row_id, prompt, completion, rejected, tools });
+      numbers.push(row.number);
     }
     if (rows.length === 0) return item;
     const use = needs === "completion" || needs === "preference" ? needs : "prompt";
@@ -47,8 +50,9 @@ export const measurePart: Stage<Input, MeasuredPart> = defineStage({
     const asked = { model_path, use, rows: await ctx.artifacts.putJson(rows), chat } as const;
     const { tokens, refused } = await ctx.resource(Trainer).measureRows(asked, ctx);
     if (refused) {
-      const { row_id } = rows[refused.row]!;
-      throw new BadDataError(`Cannot use row '${row_id}': ${refused.why}`, { rows: [row_id] });
+      const { from } = item;
+      const place = from ? { file: from.file, [from.counts]: numbers[refused.row] } : null;
+      throw refusedRow(rows[refused.row]!.row_id, { why: refused.why, place });
     }
     return { ...item, tokens: await ctx.artifacts.putJson(tokens) };
   },

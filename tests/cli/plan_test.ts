@@ -59,6 +59,7 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
         "model.attn_implementation=eager",
         "model.trust_remote_code=true",
         "model.open_with_missing=true",
+        "model.open_with_unexpected=true",
       ),
       [
         "model      model.path: a/b@main of the hub",
@@ -66,6 +67,7 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
         "model      trust_remote_code is on: Python code of the model runs in the workers with " +
         "your rights",
         "model      open_with_missing is on: tensors that the model lacks start as random numbers",
+        "model      open_with_unexpected is on: tensors that the model has no place for are left out",
       ],
     );
     deepStrictEqual(

@@ -35,11 +35,13 @@ Deno.test("resumeOverrides() takes numerics as replans, and settings that change
     "sampler.replicas=3",
     "checkpoints.keep_last=1",
     "checkpoints.every_rounds=1",
+    "model.open_with_unexpected=true",
     "seed=3",
   );
   deepStrictEqual(replan, { "trainer.devices": [0, 2] });
   deepStrictEqual(settings, [
     { path: "checkpoints.every_rounds", read_by: "stages", from: 2, to: 1 },
+    { path: "model.open_with_unexpected", read_by: "workers", from: false, to: true },
     { path: "sampler.replicas", read_by: "workers", from: 1, to: 3 },
     { path: "workers.port", read_by: "workers", from: 0, to: 9001 },
   ]);

@@ -1,4 +1,4 @@
-import { deepStrictEqual } from "node:assert/strict";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { Preparing } from "./preparing.ts";
 
 /** The fake trainer's tokens are characters. */
@@ -30,4 +30,18 @@ Deno.test("lengths in tokens are of rows that are not left out", async () => {
     "4 2 tokens of the sequence, the limit is 3",
     "5 8 tokens of the prompt, the limit is 7",
   ]);
+});
+
+Deno.test("a row that the template refuses is named with file and line", async () => {
+  const rows = ["one", "one", "two", "three"].map((prompt) => ({ id: prompt, prompt }));
+  const files = { "a.jsonl": rows, "b.csv": "id,prompt\nfour,4\nfive,5\n" };
+  const refused = async (refuses: string) => {
+    const inputs = [{ path: "DIR/a.jsonl" }, { path: "DIR/b.csv" }];
+    const run = await Preparing.of(files, { inputs, tokenizer: { path: "DIR/tokenizer" } });
+    const message = await run.failure({ refuses });
+    return message.slice(message.indexOf("Cannot use"));
+  };
+  const why = "message 2 tool_calls: nothing is written of it";
+  strictEqual(await refused("five"), `Cannot use row 'five' (b.csv row 2): ${why}`);
+  strictEqual(await refused("three"), `Cannot use row 'three' (a.jsonl:4): ${why}`);
 });

@@ -62,17 +62,22 @@ export class Preparing {
 
   /** Runs engine after engine: each dies as it should, and the last one ends the run. */
   async run(
-    { deaths = [], slots = 4 }: { deaths?: readonly MemoryStoreOptions[]; slots?: number } = {},
+    { deaths = [], slots = 4, refuses }: {
+      deaths?: readonly MemoryStoreOptions[];
+      slots?: number;
+      /** The id of a row that the model's template cannot write. */
+      refuses?: string;
+    } = {},
   ): Promise<Outcome<PreparedData>> {
     for (const death of deaths) {
       try {
-        await this.#engine({ death, slots });
+        await this.#engine({ death, slots, refuses });
       } catch (error) {
         if (!(error instanceof Crashed)) throw error;
         this.deaths++;
       }
     }
-    return await this.#engine({ death: watched(this.moments), slots });
+    return await this.#engine({ death: watched(this.moments), slots, refuses });
   }
 
   /** What a run that must be done returns. */
@@ -118,12 +123,16 @@ export class Preparing {
   }
 
   async #engine(
-    { death, slots }: { death: MemoryStoreOptions; slots: number },
+    { death, slots, refuses }: {
+      death: MemoryStoreOptions;
+      slots: number;
+      refuses: string | undefined;
+    },
   ): Promise<Outcome<PreparedData>> {
     const { dir } = this;
     const store = this.#store = this.#store.restarted(death);
     const artifacts = new ArtifactStore(`${dir}/artifacts`);
-    const trainer = new FakeTrainer({ artifacts });
+    const trainer = new FakeTrainer({ artifacts, refuses });
     const fake = await fakeRun({ store, run: "run", artifacts, dir, rows: {}, trainer });
     const others = fake.resources.filter(({ name }) => name !== Paths.name);
     const paths = { home: dir, owner: OWNER, run: `${dir}/run`, checkpoints: "", publications: "" };

@@ -85,6 +85,7 @@ SAMPLER_SPEC: dict[str, Any] = {
     "attn_implementation": None,
     "trust_remote_code": False,
     "open_with_missing": False,
+    "open_with_unexpected": False,
     "seed": 7,
 }
 

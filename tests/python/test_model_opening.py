@@ -1,5 +1,6 @@
 """
-How models are opened: their kernels of attention, code that they bring, and tensors that they lack.
+How models are opened: their kernels of attention, code that they bring, and tensors that they lack
+or have no place for.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig
+from transformers import AutoConfig, GPTNeoConfig, GPTNeoForCausalLM, Qwen2PreTrainedModel
 
 import sampler_fixtures as fixtures
-from holdfast_worker.model_opening import Opening
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.model_source import ModelSource
 from own_model import change, give_code, use_modules
@@ -185,6 +186,141 @@ def test_a_tensor_of_a_wrong_shape_is_named_with_both_shapes(plain: Path) -> Non
     says = "'model.embed_tokens.weight' has the shape \\(\\d+, 128\\).* describes \\(50, 128\\)"
     with pytest.raises(BadDataError, match=says):
         ModelSource(plain).open_model("float32")
+
+
+SCORE, BIAS = "score.weight", "score.bias"
+HEADS = pytest.mark.parametrize("head", [None, "value", "score"])
+
+
+def add(model: Path, *names: str) -> Path:
+    """The model with more tensors in its file, as a head of one number has them."""
+    path = model / fixtures.WEIGHTS_NAME
+    more = {name: torch.ones(1, 128) for name in names}
+    save_file({**load_file(path), **more}, path, metadata={"format": "pt"})
+    return model
+
+
+def unplaced(model: Path, name: str, *, kind: str = "Qwen2ForCausalLM") -> str:
+    return (
+        rf"^Cannot open model '{model}' because {kind} has no place for tensors of its files: "
+        rf"\['{name}'\]\. Fix: name a model of this architecture"
+    )
+
+
+@HEADS
+def test_a_model_with_a_tensor_of_another_architecture_is_refused_whatever_its_head(
+    plain: Path, head: str | None
+) -> None:
+    add(plain, "model.layers.0.mlp.router.weight")
+    with pytest.raises(BadDataError, match=r"has no place for .*'model\.layers\.0\.mlp\.router"):
+        ModelSource(plain, head=head).open_model("float32")
+
+
+@HEADS
+def test_a_model_with_more_layers_than_its_configuration_is_refused(
+    plain: Path, head: str | None
+) -> None:
+    change(plain, num_hidden_layers=1, layer_types=["full_attention"])
+    with pytest.raises(BadDataError, match=r"1\.mlp\.down_proj.*'\] and \d+ more\. Fix"):
+        ModelSource(plain, head=head).open_model("float32")
+
+
+def test_trainer_reference_and_sampler_refuse_a_reward_model_as_a_language_model(
+    plain: Path, tmp_path: Path
+) -> None:
+    reward = add(fixtures.make_model(tmp_path / "reward"), SCORE)
+    trainer = Trainer(tmp_path)
+    says = unplaced(reward, SCORE) + r", or set model\.open_with_unexpected: true"
+    with pytest.raises(BadDataError, match=says):
+        load(trainer, reward)
+    load(trainer, plain)
+    references = trainer.worker.trainer.references
+    with (
+        pytest.raises(BadDataError, match=says),
+        references.borrowed(str(reward), dtype="float32", offload=False),
+    ):
+        pass
+    engine = fixtures.make_worker().engine
+    with pytest.raises(BadDataError, match=says):
+        engine.open_adapter({"dir": "", "base": {"dir": str(reward)}})
+    with pytest.raises(BadDataError, match=says):
+        engine.cold_probe(str(reward), [[1, 2]])
+
+
+@pytest.mark.parametrize("head", ["value", "score"])
+def test_a_head_is_placed_on_a_language_model_whose_output_head_it_does_not_use(
+    tmp_path: Path, head: str
+) -> None:
+    untied = fixtures.make_model(tmp_path / "model", "tiny_qwen_untied")
+    opened = ModelSource(add(untied, "lm_head.bias"), head=head).open_model("float32")
+    assert not opened.score.weight.any()
+
+
+def test_a_classifier_of_another_name_is_refused_instead_of_a_head_of_zeros(plain: Path) -> None:
+    add(plain, "classifier.weight")
+    says = unplaced(plain, "classifier.weight", kind="Qwen2ForTokenClassification")
+    with pytest.raises(BadDataError, match=says):
+        ModelSource(plain, head="score").open_model("float32")
+
+
+def test_a_value_model_is_refused_as_a_reward_model_which_has_no_bias(plain: Path) -> None:
+    path = add(plain, SCORE) / fixtures.WEIGHTS_NAME
+    save_file({**load_file(path), BIAS: torch.ones(1)}, path, metadata={"format": "pt"})
+    with pytest.raises(BadDataError, match=rf"has no place for .*'{BIAS}'"):
+        ModelSource(plain, head="score").open_model("float32")
+    assert ModelSource(plain, head="value").open_model("float32").score.bias.all()
+
+
+@HEADS
+def test_tensors_that_transformers_ignores_on_purpose_pass(
+    plain: Path, head: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers of multi-token prediction, vision towers, and frequencies that are computed."""
+    declared = [r"^mtp.*", r"^model\.visual.*"]
+    monkeypatch.setattr(Qwen2PreTrainedModel, "_keys_to_ignore_on_load_unexpected", declared)
+    frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    add(plain, "mtp.fc.weight", "model.visual.merger.weight", frequencies)
+    ModelSource(plain, head=head).open_model("float32")
+
+
+def test_a_copy_of_a_tied_tensor_passes(plain: Path) -> None:
+    path = plain / fixtures.WEIGHTS_NAME
+    tensors = load_file(path)
+    tensors[HEAD] = tensors[EMBEDDINGS].clone()
+    save_file(tensors, path, metadata={"format": "pt"})
+    Opening().language_model(plain)
+
+
+def test_buffers_that_the_model_computes_pass(tmp_path: Path) -> None:
+    """Earlier releases of transformers saved masks of attention."""
+    sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 8}
+    config = GPTNeoConfig(**sizes, attention_types=[[["global"], 1]], max_position_embeddings=8)
+    GPTNeoForCausalLM(config).save_pretrained(tmp_path)
+    masks = [f"transformer.h.0.attn.attention.{name}" for name in ("bias", "masked_bias")]
+    Opening().language_model(add(tmp_path, *masks))
+    with pytest.raises(BadDataError, match=r"\['transformer\.h\.0\.attn\.attention\.other'\]"):
+        Opening().language_model(add(tmp_path, "transformer.h.0.attn.attention.other"))
+
+
+def test_open_with_unexpected_leaves_the_tensors_out_of_every_opening_and_of_exports(
+    plain: Path, tmp_path: Path
+) -> None:
+    add(plain, SCORE)
+    trainer = Trainer(tmp_path, open_with_unexpected=True)
+    load(trainer, plain)
+    publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
+    assert SCORE not in {tensor["name"] for tensor in publication["tensors"]}
+    fixtures.load(fixtures.make_worker(), plain, publication)
+    sampler = fixtures.make_worker(open_with_unexpected=True)
+    assert sampler.engine.opening.language_model(plain).lm_head is not None
+
+
+def test_a_model_that_no_setting_opens_is_refused_without_naming_one(plain: Path) -> None:
+    with pytest.raises(BadDataError) as unexpected:
+        PLAIN.language_model(add(plain, SCORE))
+    with pytest.raises(BadDataError) as missing:
+        PLAIN.language_model(drop(plain, UP))
+    assert "model.open" not in f"{unexpected.value}{missing.value}"
 
 
 EMBEDDINGS, HEAD = "model.embed_tokens.weight", "lm_head.weight"

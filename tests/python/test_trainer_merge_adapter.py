@@ -9,8 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from holdfast_worker import weights
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer.merge_adapter import merge_adapter
+from holdfast_worker.trainer.merge_adapter import main, merge_adapter
+from own_model import give_code, use_modules
 from torch_trainers import steps
 from trainer_harness import Trainer
 
@@ -24,9 +26,10 @@ LORA = {
 }
 
 
-def adapter_of(tmp_path, recipe="tiny_qwen", **spec):
+def adapter_of(tmp_path, recipe="tiny_qwen", prepare=lambda model: None, **spec):
     trainer = Trainer(tmp_path, **{"lora": LORA, **spec})
     trainer.create(recipe)
+    prepare(tmp_path / "model")
     trainer.load()
     steps(trainer, ["v0", "v1"])
     for form in ("adapter", "merged"):
@@ -54,6 +57,38 @@ def test_merged_it_has_every_byte_that_the_trainer_publishes_merged(tmp_path, re
     assert files(adapter) == before
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"adapter", "artifacts", "later", "merged", "model"}
+
+
+DIFFERENT = {
+    "open_with_missing": lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight"),
+    "open_with_unexpected": lambda tensors: tensors.update({"score.weight": torch.ones(1, 128)}),
+}
+
+
+@pytest.mark.parametrize("setting", list(DIFFERENT))
+def test_a_base_is_opened_as_the_run_opened_it(tmp_path, setting):
+    def prepare(model):
+        tensors = load_file(model / "model.safetensors")
+        DIFFERENT[setting](tensors)
+        save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+
+    adapter = adapter_of(tmp_path, prepare=prepare, **{setting: True})
+    with pytest.raises(BadDataError, match="tensors"):
+        merge_adapter(adapter, tmp_path / "later")
+    merge_adapter(adapter, tmp_path / "later", Opening(**{setting: True}))
+    assert files(tmp_path / "later") == files(tmp_path / "merged")
+
+
+def test_a_base_with_trusted_code_is_merged(tmp_path, monkeypatch, capsys):
+    use_modules(monkeypatch, tmp_path / "modules")
+    adapter = adapter_of(tmp_path, prepare=give_code, trust_remote_code=True)
+    how = {"trust_remote_code": False, "open_with_missing": False, "open_with_unexpected": False}
+    for trusted, code in ((False, 2), (True, 0)):
+        given = json.dumps({**how, "trust_remote_code": trusted})
+        monkeypatch.setattr("sys.argv", ["", str(adapter), str(tmp_path / "later"), given])
+        assert main() == code
+    assert files(tmp_path / "later") == files(tmp_path / "merged")
+    assert "trust_remote_code" in capsys.readouterr().err
 
 
 def test_a_base_with_different_weights_is_refused_and_nothing_is_written(tmp_path):

@@ -6,7 +6,11 @@ run.
 from __future__ import annotations
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
+import sampler_fixtures as fixtures
+from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.try_batch import Trial, report
 from trainer_harness import POLICY_LOSS, Artifacts, trajectory_batch
 
@@ -14,15 +18,15 @@ LENGTHS = [[6, 9], [7, 5], [8, 8]]
 REWARD = [1.0, 0.0, 0.5, 1.0, 0.0, 1.0]
 
 
-def told_of(tmp_path, *, masked, recorded):
+def told_of(tmp_path, *, masked=(), recorded=(), **job):
     artifacts = Artifacts(tmp_path / "artifacts")
-    batch = trajectory_batch(artifacts, LENGTHS, updates=[[0, 1], [2]], masked=recorded)
+    batch = trajectory_batch(artifacts, LENGTHS, updates=[[0, 1], [2]], masked=list(recorded))
     cut = ["length" if place in masked else "stop" for place in range(6)]
     trial = Trial(
         {
             "artifacts_dir": str(artifacts.directory),
             "batch": artifacts.put_json(batch),
-            "masked": masked,
+            "masked": list(masked),
             "round": {
                 "reward": REWARD,
                 "group": [0, 0, 1, 1, 2, 2],
@@ -32,6 +36,7 @@ def told_of(tmp_path, *, masked, recorded):
             "draws": [0, 0, 1, 1, 2, 2],
             "assigned": {"advantage": REWARD},
             "losses": {"loss": POLICY_LOSS},
+            **job,
         }
     )
     assigned = trial.assign()
@@ -63,3 +68,16 @@ def test_a_step_of_which_nothing_is_left_is_not_tried(tmp_path):
     assert places(told) == [[0, 1, 2, 3]]
     assert "loss: 1 steps have nothing to train on" in told["notes"]
     assert told_of(tmp_path, masked=list(range(6)), recorded=[0])["losses"] == []
+
+
+def test_a_model_is_opened_as_the_run_opens_it(tmp_path):
+    model = fixtures.make_model(tmp_path / "model")
+    file = model / fixtures.WEIGHTS_NAME
+    tensors = {**load_file(file), "score.weight": torch.ones(1, 128)}
+    save_file(tensors, file, metadata={"format": "pt"})
+    refused = {"trust_remote_code": False, "open_with_missing": False}
+    with pytest.raises(BadDataError, match="has no place for tensors"):
+        told_of(tmp_path, model=str(model), opening={**refused, "open_with_unexpected": False})
+    opening = {**refused, "open_with_unexpected": True}
+    told = told_of(tmp_path, model=str(model), opening=opening)
+    assert [one["loss"] for one in told["losses"]] != [0, 0]

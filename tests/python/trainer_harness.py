@@ -43,6 +43,7 @@ SPEC: dict[str, Any] = {
     "attn_implementation": None,
     "trust_remote_code": False,
     "open_with_missing": False,
+    "open_with_unexpected": False,
 }
 # Arguments that most tests do not vary, by operation: what comes off the line is whole.
 CUT: dict[str, Any] = {"logits_chunk_tokens": 4096, "packing": False}

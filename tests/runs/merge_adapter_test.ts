@@ -1,6 +1,7 @@
-import { rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { mergeAdapter } from "../../runs/mod.ts";
+import { fakePython } from "../workers/fake_python.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
 const home = await freshFakeHome();
@@ -29,4 +30,20 @@ Deno.test("mergeAdapter() refuses runs without an adapter and places to write", 
   await refused(final, `'${final}' exists. Fix: remove it, or name a different one with --to DIR`);
   const nowhere = `${home.dir}/nowhere`;
   await refused(`${nowhere}/merged`, `'${nowhere}' is missing. Fix: create it`);
+});
+
+Deno.test("mergeAdapter() opens the base as the run opened it", async () => {
+  const told = `${home.dir}/told`;
+  const python = await fakePython(
+    home.dir,
+    `case "$*" in *merge_adapter*) printf '%s' "$5" > '${told}';; *find_spec*) ;; ` +
+      `*) echo 3.11.0 /p;; esac`,
+  );
+  const model = { trust_remote_code: true, open_with_missing: true, open_with_unexpected: false };
+  const config = { model: { path: `${home.dir}/model`, ...model }, trainer: { python } };
+  await createFakeRun(home, "b", { rounds: 1, ...config });
+  await Deno.mkdir(`${home.dir}/runs/b/final`, { recursive: true });
+  await Deno.writeTextFile(`${home.dir}/runs/b/final/adapter_config.json`, "{}");
+  strictEqual(await mergeAdapter(home, (await home.store.head("b"))!, { target: null }), 0);
+  deepStrictEqual(JSON.parse(await Deno.readTextFile(told)), model);
 });

@@ -22,6 +22,15 @@ Deno.test("workerBlocks() gives a setting that an older record lacks its default
   deepStrictEqual([blocks.sampler.replicas, blocks.seed], [1, 3]);
 });
 
+Deno.test("a recorded run still opens a model with unexpected tensors; a new one and a custom graph refuse it", () => {
+  const opens = (config: object) =>
+    workerBlocks({ trainer: TRAINER, ...config })!.model!.open_with_unexpected;
+  strictEqual(opens({ flow: "online", model: { path: "m" } }), true);
+  strictEqual(opens({ flow: "online", model: { path: "m", open_with_unexpected: false } }), false);
+  strictEqual(opens({ model: { path: "m" } }), false);
+  strictEqual(opens({ model: "m" }), false);
+});
+
 Deno.test("workerBlocks() is null for a graph without a trainer", () => {
   strictEqual(workerBlocks({ seed: 3 }), null);
 });

@@ -7,11 +7,12 @@ import {
   trainerGroup,
 } from "../../workers/mod.ts";
 
-Deno.test("ModelOpening trusts no code, invents no tensor, and leaves kernels to transformers", () => {
+Deno.test("ModelOpening trusts no code, invents and drops no tensor, and leaves kernels to transformers", () => {
   deepStrictEqual(ModelOpening.parse({}), {
     attn_implementation: null,
     trust_remote_code: false,
     open_with_missing: false,
+    open_with_unexpected: false,
   });
 });
 
@@ -20,6 +21,7 @@ Deno.test("trainers, value models and samplers are started with how their model 
     attn_implementation: "eager" as const,
     trust_remote_code: true,
     open_with_missing: true,
+    open_with_unexpected: true,
   };
   const opened = (spec: object) => ModelOpening.strip().parse(spec);
   const trainer = TrainerConfig.parse({});

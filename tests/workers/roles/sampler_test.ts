@@ -22,6 +22,7 @@ Deno.test("samplerGroup() names replicas and passes vLLM's cache and the length 
     attn_implementation: null,
     trust_remote_code: false,
     open_with_missing: false,
+    open_with_unexpected: false,
   });
 });
 

@@ -44,6 +44,7 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
     attn_implementation: null,
     trust_remote_code: false,
     open_with_missing: false,
+    open_with_unexpected: false,
   });
   deepStrictEqual([group.env!.OMP_NUM_THREADS, group.env!.DS_ACCELERATOR], ["2", "cpu"]);
   strictEqual(group.env!.OMP_WAIT_POLICY, "PASSIVE");

@@ -1,6 +1,7 @@
 """
 How transformers opens a model, as `workers/model_opening.ts` says. Every model that computes is
-opened here: transformers itself fills what a directory lacks with noise and only logs it.
+opened here: transformers itself fills what a directory lacks with noise, drops what the model has
+no place for, and only logs both.
 """
 
 from __future__ import annotations
@@ -16,20 +17,34 @@ from holdfast_worker.wire_types import SamplerSpec, TrainerSpec
 NAMED = 4  # Tensors that an error names; it counts the rest.
 # Of what a directory lacks. Fixed: a policy, its reference and a sampler's base are the same model.
 MISSING_SEED = 0
+# A constant that earlier releases of transformers saved beside each mask of attention. They saved
+# the masks, too, which models still have as buffers.
+SAVED_ONCE = ".masked_bias"
 
 
 @dataclass(frozen=True)
 class Opening:
-    """`attn_implementation`: None: transformers chooses."""
+    """
+    `attn_implementation`: None: transformers chooses. `configured`: whether the `model` block of a
+    run decides, so that an error may name its settings.
+    """
 
     attn_implementation: str | None = None
     trust_remote_code: bool = False
     open_with_missing: bool = False
+    open_with_unexpected: bool = False
+    configured: bool = False
 
     @classmethod
     def of(cls, spec: TrainerSpec | SamplerSpec) -> Opening:
         """That of a run."""
-        return cls(spec.attn_implementation, spec.trust_remote_code, spec.open_with_missing)
+        return cls(
+            spec.attn_implementation,
+            spec.trust_remote_code,
+            spec.open_with_missing,
+            spec.open_with_unexpected,
+            configured=True,
+        )
 
     def reading(self) -> dict[str, Any]:
         """Options for a configuration or a tokenizer. No process of a run asks the hub."""
@@ -48,17 +63,14 @@ class Opening:
         """
         from transformers import AutoModelForCausalLM
 
-        model, missing = self.loaded(AutoModelForCausalLM, directory, **options)
-        self.check_missing(directory, missing)
-        return model
+        found = self.loaded(AutoModelForCausalLM, directory, **options)
+        self.check(directory, found)
+        return found.model
 
-    def loaded(
-        self, kind: Any, directory: str | Path, **options: Any
-    ) -> tuple[Any, frozenset[str]]:
+    def loaded(self, kind: Any, directory: str | Path, **options: Any) -> Found:
         """
-        A directory's model by transformers' class `kind`, and the names of its tensors that the
-        directory lacks: seeded noise. Raises BadDataError for a tensor of a wrong shape, and for
-        two tensors where the configuration says one.
+        A directory's model by transformers' class `kind`. Raises BadDataError for a tensor of a
+        wrong shape, and for two tensors where the configuration says one.
         """
         import torch
 
@@ -81,18 +93,51 @@ class Opening:
                 "whose files belong together"
             )
         _check_tied(directory, model)
-        return model, frozenset(found["missing_keys"])
+        computed = {name for name, _ in model.named_buffers()}
+        unexpected = {
+            name
+            for name in found["unexpected_keys"]
+            if name not in computed and not name.endswith(SAVED_ONCE)
+        }
+        return Found(model, frozenset(found["missing_keys"]), frozenset(unexpected))
 
-    def check_missing(self, directory: str | Path, missing: Collection[str]) -> None:
-        """Raises BadDataError if tensors are missing and the run does not mean that."""
-        if not missing or self.open_with_missing:
-            return
-        rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-        raise BadDataError(
-            f"Cannot open model '{directory}' because it lacks tensors: "
-            f"{sorted(missing)[:NAMED]}{rest}. Fix: name a whole copy of the model; or set "
-            "model.open_with_missing: true to start from random numbers in their place"
-        )
+    def check(self, directory: str | Path, found: Found) -> None:
+        """Raises BadDataError if model and files differ in tensors and the run does not mean that."""
+        if found.unexpected and not self.open_with_unexpected:
+            raise BadDataError(
+                f"Cannot open model '{directory}' because {type(found.model).__name__} has no "
+                f"place for tensors of its files: {_named(found.unexpected)}. Fix: name a model "
+                "of this architecture"
+                + self._or("open_with_unexpected: true to leave them out, also of exports")
+            )
+        if found.missing and not self.open_with_missing:
+            raise BadDataError(
+                f"Cannot open model '{directory}' because it lacks tensors: "
+                f"{_named(found.missing)}. Fix: name a whole copy of the model"
+                + self._or("open_with_missing: true to start from random numbers in their place")
+            )
+
+    def _or(self, setting: str) -> str:
+        return f", or set model.{setting}" if self.configured else ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """
+    A model that was opened. `missing`: its tensors that the files lack, which are seeded noise.
+    `unexpected`: tensors of the files that it has no place for, except those that transformers
+    leaves out on purpose (`_keys_to_ignore_on_load_unexpected`: layers of multi-token prediction,
+    vision towers).
+    """
+
+    model: Any
+    missing: frozenset[str]
+    unexpected: frozenset[str]
+
+
+def _named(tensors: Collection[str]) -> str:
+    rest = f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else ""
+    return f"{sorted(tensors)[:NAMED]}{rest}"
 
 
 def _check_tied(directory: str | Path, model: Any) -> None:
@@ -111,4 +156,5 @@ def _check_tied(directory: str | Path, model: Any) -> None:
             )
 
 
-PLAIN = Opening()  # As transformers opens a model by default, without its code.
+# Without its code, and with all its tensors. No setting changes that.
+PLAIN = Opening()

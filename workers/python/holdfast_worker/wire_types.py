@@ -260,6 +260,7 @@ class TrainerSpec(Whole):
     attn_implementation: str | None
     trust_remote_code: bool
     open_with_missing: bool
+    open_with_unexpected: bool
     seed: int
     head: Literal["value", "score"] | None
 
@@ -366,6 +367,7 @@ class SamplerSpec(Whole):
     attn_implementation: str | None
     trust_remote_code: bool
     open_with_missing: bool
+    open_with_unexpected: bool
     seed: int
 
 

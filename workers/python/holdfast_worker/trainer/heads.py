@@ -18,9 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holdfast_worker.model_opening import Opening
+from holdfast_worker.model_opening import Found, Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import ModelConfig
+
+# The language model's head, which a classifier leaves out. Every architecture of transformers that
+# calls its classifier `score` calls it so.
+OUTPUT_HEAD = "lm_head."
 
 
 class ScalarHead(torch.nn.Linear):
@@ -46,7 +50,8 @@ def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **op
     config.token_classification_bias = (
         head == "value"
     )  # For a reward model it would cancel in every comparison.
-    model, missing = opening.loaded(AutoModelForTokenClassification, path, config=config, **options)
+    found = opening.loaded(AutoModelForTokenClassification, path, config=config, **options)
+    model = found.model
     if not isinstance(getattr(model, "score", None), torch.nn.Linear):
         raise BadDataError(
             f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not "
@@ -55,10 +60,11 @@ def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **op
             "Mistral, Gemma, ...)"
         )
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
-    opening.check_missing(path, missing - own)
+    unused = {name for name in found.unexpected if name.startswith(OUTPUT_HEAD)}
+    opening.check(path, Found(model, found.missing - own, found.unexpected - unused))
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
-            if f"score.{name}" in missing:
+            if f"score.{name}" in found.missing:
                 parameter.zero_()
     model.score.__class__ = ScalarHead
     return model

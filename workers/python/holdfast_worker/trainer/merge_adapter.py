@@ -2,7 +2,8 @@
 Merges an adapter into its base model: a plain model directory, with the bits that the trainer would
 have published merged.
 
-`python -m holdfast_worker.trainer.merge_adapter ADAPTER TARGET`
+`python -m holdfast_worker.trainer.merge_adapter ADAPTER TARGET OPENING`, whose last is JSON of
+what the run says about opening its model.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import tempfile
 from pathlib import Path
 
 from holdfast_worker import private_files, weights
+from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.adapter import Adapter
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.weights import AdapterBase
 
 
-def merge_adapter(directory: Path, target: Path) -> str:
+def merge_adapter(directory: Path, target: Path, opening: Opening = PLAIN) -> str:
     """
-    Writes `target`, which is complete or absent, from the PEFT directory of a run. Returns the
-    digest of its weights.
+    Writes `target`, which is complete or absent, from the PEFT directory of a run, whose base is
+    opened as `opening` says. Returns the digest of its weights.
     """
     import torch
 
@@ -42,7 +44,7 @@ def merge_adapter(directory: Path, target: Path) -> str:
     names = {short: name for name, short in weights.SAFETENSORS_DTYPES.items()}
     dtype = names[next(iter(weights.locate_tensors(directory))).dtype]
     config = json.loads((directory / weights.ADAPTER_CONFIG_NAME).read_text())
-    source = ModelSource(path)
+    source = ModelSource(path, opening=opening)
     adapter = Adapter(
         {
             "rank": config["r"],
@@ -72,9 +74,10 @@ def merge_adapter(directory: Path, target: Path) -> str:
 
 
 def main() -> int:
-    directory, target = map(Path, sys.argv[1:])
+    directory, target, opening = sys.argv[1:]
     try:
-        print(f"{target}: digest {merge_adapter(directory, target)}")
+        digest = merge_adapter(Path(directory), Path(target), Opening(**json.loads(opening)))
+        print(f"{target}: digest {digest}")
     except (BadDataError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

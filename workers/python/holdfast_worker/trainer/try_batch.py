@@ -25,6 +25,7 @@ from torch import Tensor
 from holdfast_worker.algorithm import Algorithm, AlgorithmError, PythonProgram, program_of
 from holdfast_worker.algorithm.credit import Assigned, assign, read_round
 from holdfast_worker.loss import MicroBatch, StepOutcome, count_step, run_step
+from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.forward import policy_forward
@@ -58,6 +59,7 @@ class Job(TypedDict):
     assigned: NotRequired[Assigned]
     losses: NotRequired[dict[str, Mapping[str, Any]]]
     model: NotRequired[str | None]
+    opening: NotRequired[dict[str, bool]]  # How the run opens its model.
     json: bool
     title: str
 
@@ -257,7 +259,8 @@ class Trial:
 
         logging.disable_progress_bar()
         if self.model is None:
-            self.model = ModelSource(Path(path)).open_model("float32")
+            opening = Opening(**self.job.get("opening", {}))
+            self.model = ModelSource(Path(path), opening=opening).open_model("float32")
         return self.model
 
 
