@@ -3,6 +3,7 @@ import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type Running, togetherJob } from "./job.ts";
 import { countOf } from "./report.ts";
+import { countedSeconds, cpuSeconds } from "./load.ts";
 import { leftLine, strangers } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
@@ -160,13 +161,16 @@ async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime
   const alone: FileTime[] = [];
   for (const [i, [file]] of suspected.entries()) {
     const [job] = jobsOf([file], { ...gate, dir: `${gate.dir}/alone_${i}` });
+    const before = cpuSeconds();
     const [ended] = await runJobs([{ ...job!, name: `${file} alone` }], {
       lanes: 1,
       silence_ms: SILENCE_MS,
       running: gate.running,
       say: console.log,
     });
-    const taken = ended!.seconds_of.get(file) ?? Infinity;
+    const wall_s = ended!.seconds_of.get(file) ?? Infinity;
+    const cores = navigator.hardwareConcurrency;
+    const taken = countedSeconds(wall_s, { before, after: cpuSeconds(), cores });
     const slow = await slowness();
     if (taken > FILE_LIMIT_S * slow) alone.push([file, taken / slow]);
   }

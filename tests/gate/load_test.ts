@@ -1,0 +1,26 @@
+import { ok, strictEqual } from "node:assert/strict";
+import { countedSeconds, cpuSeconds } from "./load.ts";
+
+const NONE = { machine: 0, children: 0 };
+
+Deno.test("a file's seconds count on a quiet machine, its CPU time while others compute", () => {
+  const counted = (children: number, others: number) =>
+    countedSeconds(20, {
+      before: NONE,
+      after: { machine: children + others, children },
+      cores: 2,
+    });
+  strictEqual(counted(12, 0.1), 20);
+  strictEqual(counted(0.2, 0), 20, "one that sleeps");
+  strictEqual(counted(12, 30), 6);
+});
+
+Deno.test("cpuSeconds() counts a child that has ended, for the machine too", async () => {
+  const before = cpuSeconds();
+  const computes = "for (let i = 0, x = 0; i < 3e8; i++) x = (x * 31 + i) | 0";
+  await new Deno.Command(Deno.execPath(), { args: ["eval", computes] }).output();
+  const after = cpuSeconds();
+  const own_s = after.children - before.children;
+  ok(own_s > 0.05, `${own_s}`);
+  ok(after.machine - before.machine > own_s / 2, "the machine's are counted at other moments");
+});
