@@ -136,6 +136,14 @@ Deno.test("gc refuses artifacts whose journal is gone, whatever their times, eve
   await home.close();
 });
 
+Deno.test("createRun() makes no run the owner of artifacts that were there before the first", async () => {
+  const home = Home.open(`${await scratch()}/home`);
+  await home.artifacts.putJson({ of: "a lost journal" });
+  await createRun(home, saving, { config: { dir: "" }, entry: "", id: "b" });
+  await codeOf(home, /artifacts were put before this home's first run/);
+  await home.close();
+});
+
 Deno.test("gc of one run gives up nothing that later rows of a different run recorded", async () => {
   const home = await replaceJournal(await withCopy("a", "b"), { copy: true });
   const only = { ...ALL, runs: ["a"] };
