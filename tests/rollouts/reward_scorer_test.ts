@@ -255,6 +255,8 @@ Deno.test("RewardScorer finds the sample of a pool's answer by its id", async ()
   deepStrictEqual([source, style, timeout_ms], ["my.py:score", null, 1000]);
   await scorer.score(group([{ ...there("mine"), style: "trl" }]), options);
   strictEqual((calls[1]!.args as { style: string }).style, "trl");
+  await scorer.score(group([{ ...there("mine"), settings: { credit: "all" } }]), options);
+  strictEqual((calls[2]!.args as { settings: string }).settings, '{"credit":"all"}');
   const given = { prompt: "p", row_prompt: "p", prompt_ids: [1], columns: { extra: 7 } };
   deepStrictEqual(shared, { json: JSON.stringify({ ...given, answer: "bb" }) });
   deepStrictEqual((items as unknown[])[1], {
