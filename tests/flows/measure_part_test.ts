@@ -1,4 +1,6 @@
 import { deepStrictEqual } from "node:assert/strict";
+import type { ArtifactRef, Row } from "../../data/mod.ts";
+import { ArtifactStore } from "../../engine/mod.ts";
 import { Preparing } from "./preparing.ts";
 
 /** The fake trainer's tokens are characters. */
@@ -30,4 +32,21 @@ Deno.test("lengths in tokens are of rows that are not left out", async () => {
     "4 2 tokens of the sequence, the limit is 3",
     "5 8 tokens of the prompt, the limit is 7",
   ]);
+});
+
+Deno.test("the tools of a row are measured with it", async () => {
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const run = await Preparing.of({
+    "a.jsonl": [{ prompt: [{ role: "user", content: "a" }], completion: "b", tools }],
+  }, {
+    inputs: [{ path: "DIR/a.jsonl" }],
+    needs: "completion",
+    tokenizer: { path: "DIR/tokenizer" },
+    lengths: { prompt_tokens_max: 1000 },
+  });
+  await run.done();
+  const { args } = run.trainer!.calls.find(({ op }) => op === "measure_rows")!;
+  const { rows } = args as { rows: ArtifactRef };
+  const [row] = await new ArtifactStore(`${run.dir}/artifacts`).getJson(rows) as Row[];
+  deepStrictEqual(row!.tools, JSON.stringify(tools));
 });
