@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { EXIT } from "../../cli/exit.ts";
 import { main } from "../../cli/main.ts";
-import { print, printJson } from "../../cli/output.ts";
+import { print, printJson, tell } from "../../cli/output.ts";
 import { visible } from "../../cli/visible.ts";
 import { inProcess } from "./in_process.ts";
 
@@ -39,6 +39,18 @@ Deno.test("everything that is printed is visible, and JSON keeps its value", () 
   strictEqual(lines[0], "\\u001b[2J");
   strictEqual(lines[1], '{\n  "text": "\\u001b\\u009b\\u007f"\n}');
   deepStrictEqual(JSON.parse(lines[1]!), { text: "\x1b\x9b\x7f" });
+});
+
+Deno.test("progress and messages are visible", () => {
+  let told = "";
+  const { writeSync } = Deno.stderr;
+  Deno.stderr.writeSync = (bytes) => (told += new TextDecoder().decode(bytes), bytes.length);
+  try {
+    tell("\x1b[2J");
+  } finally {
+    Deno.stderr.writeSync = writeSync;
+  }
+  strictEqual(told, "\\u001b[2J\n");
 });
 
 Deno.test("the stack of an unexpected error is visible", async () => {

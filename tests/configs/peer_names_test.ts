@@ -66,7 +66,8 @@ const ELSEWHERE: Record<string, RegExp> = {
 };
 
 Deno.test("every peer's name leads to a setting that the schema has, with a value that it takes", () => {
-  for (const name of ["beta", "kl_coef", "tensor_parallel_size", "learning_rate"]) {
+  const usual = ["beta", "kl_coef", "tensor_parallel_size", "learning_rate", "wandb", "logging"];
+  for (const name of usual) {
     ok(PEER_NAMES[name], name);
   }
   for (const [name, known] of Object.entries(PEER_NAMES)) {

@@ -9,6 +9,9 @@ Deno.test("parseExactly() keeps the digits of integers that no double has, at an
     b: ["-10000000000000000001", 9007199254740991],
     c: "1e400",
   });
+  for (const digits of ["9007199254740993", "-9007199254740993"]) {
+    deepStrictEqual(parseExactly(`{"id": ${digits}}`), { id: digits }); // Nothing else is at risk.
+  }
 });
 
 Deno.test("parseExactly() is JSON.parse() for all other values", () => {

@@ -1,4 +1,4 @@
-import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { HASH_BYTES, hashOf, HashSet } from "../../data/hash_set.ts";
 
 Deno.test("HashSet adds each hash once, however many there are", () => {
@@ -30,6 +30,14 @@ Deno.test("HashSet finds hashes whose places are the same, also at its end", () 
   deepStrictEqual(all.map((hash) => set.add(hash)), all.map(() => true));
   deepStrictEqual(all.map((hash) => set.add(hash)), all.map(() => false));
   strictEqual(new HashSet(0).size, 0);
+});
+
+Deno.test("HashSet has at most 20 bytes for each hash", () => {
+  const before = Deno.memoryUsage().external;
+  const set = new HashSet(1_000_000);
+  const bytes = Deno.memoryUsage().external - before; // Less if others' were freed meanwhile.
+  ok(bytes < 21_000_000, `${bytes}`);
+  strictEqual(set.size, 0);
 });
 
 Deno.test("hashOf() has 16 bytes of the sha256", () => {

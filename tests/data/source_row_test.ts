@@ -17,3 +17,14 @@ Deno.test("readRow() names file, row and field of what a row lacks", () => {
   });
   throws(() => read({ prompt: 7 }), /^DataError: a\.parquet row 7 prompt: expected text/);
 });
+
+Deno.test("readRow() says what a row has where an answer as text is needed", () => {
+  const read = (columns: Record<string, unknown>) =>
+    readRow(columns, { source, place: { file: "a.parquet", row: 7 }, needs: "answer" });
+  strictEqual(read({ prompt: "a", answer: 7 }).answer, "7");
+  for (const [columns, what] of [[{ answer: ["b", "c"] }, "a list"], [{}, "nothing"]] as const) {
+    throws(() => read({ prompt: "a", ...columns }), {
+      message: `a.parquet row 7 answer: expected an answer as text, got ${what}; add it`,
+    });
+  }
+});

@@ -156,3 +156,18 @@ Deno.test("why: an entry that ran again names the fields of its input that chang
     else deepStrictEqual([/^sha256 /.test(was!), was === after], [true, false]);
   }
 });
+
+Deno.test("explain() names a damaged row", async () => {
+  const store = new MemoryStore();
+  const definition = pair(() => "done");
+  await run(store, definition);
+  const { read } = store;
+  store.read = async (...asked: Parameters<typeof read>) =>
+    (await read.apply(store, asked)).map((row) =>
+      row.kind === "intent" ? { ...row, value: "{" } : row
+    );
+  await rejects(why(store, definition, "second"), {
+    code: "lost_record",
+    message: /^Cannot read the 'intent' row of 'second' because .* Fix: put the journal back/,
+  });
+});

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { type Row, type RowTable, tableOf } from "../../data/mod.ts";
+import { type ArtifactRef, type Row, type RowTable, tableOf } from "../../data/mod.ts";
 import type { ErrorJson } from "../../engine/mod.ts";
 import { recordedDefinition, runView } from "../../runs/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
@@ -79,6 +79,19 @@ Deno.test("a row that the template refuses is named with file and line before an
     (view.error as ErrorJson).message,
     /: Cannot use row 'row-2' \(t\.jsonl:3\): message 2 tool_calls: nothing is written of it$/,
   );
+});
+
+Deno.test("the tools of a row are measured with it", async () => {
+  const home = await stores();
+  const trainer = new FakeTrainer({ artifacts: home.artifacts });
+  const tools = '[{"type":"function"}]';
+  const prompt = [{ role: "user", content: "a" }];
+  const train = tableOf([{ row_id: "r", prompt, tools, answer: "1", columns: {} }], "tools");
+  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }] }, checkpoints: {} });
+  await execute(online, config, { ...home, trainer, rows: { train } });
+  const { args } = trainer.calls.find(({ op }) => op === "measure_rows")!;
+  const { rows } = args as { rows: ArtifactRef };
+  deepStrictEqual(await home.artifacts.getJson(rows), [{ row_id: "r", prompt, tools }]);
 });
 
 /** Starts one run again and again, each time with these rows of both splits. */

@@ -1,4 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import type { ArtifactRef, Row } from "../../data/mod.ts";
+import { ArtifactStore } from "../../engine/mod.ts";
 import { Preparing } from "./preparing.ts";
 
 /** The fake trainer's tokens are characters. */
@@ -44,4 +46,21 @@ Deno.test("a row that the template refuses is named with file and line", async (
   const why = "message 2 tool_calls: nothing is written of it";
   strictEqual(await refused("five"), `Cannot use row 'five' (b.csv row 2): ${why}`);
   strictEqual(await refused("three"), `Cannot use row 'three' (a.jsonl:4): ${why}`);
+});
+
+Deno.test("the tools of a row are measured with it", async () => {
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const run = await Preparing.of({
+    "a.jsonl": [{ prompt: [{ role: "user", content: "a" }], completion: "b", tools }],
+  }, {
+    inputs: [{ path: "DIR/a.jsonl" }],
+    needs: "completion",
+    tokenizer: { path: "DIR/tokenizer" },
+    lengths: { prompt_tokens_max: 1000 },
+  });
+  await run.done();
+  const { args } = run.trainer!.calls.find(({ op }) => op === "measure_rows")!;
+  const { rows } = args as { rows: ArtifactRef };
+  const [row] = await new ArtifactStore(`${run.dir}/artifacts`).getJson(rows) as Row[];
+  deepStrictEqual(row!.tools, JSON.stringify(tools));
 });

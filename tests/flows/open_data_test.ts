@@ -37,6 +37,14 @@ Deno.test("openData() records the day for chat templates", async () => {
   ok([before, dayOf(Date.now())].includes(date!)); // Midnight may come between.
 });
 
+Deno.test("a draw says how its chat is rendered, and the day", async () => {
+  const chat = { template_arguments: {}, date: "2024-02-29" };
+  const data = { split: "train", rows: 3, digest: "as-it-is", chat };
+  const { outcome } = await ranAlone(drawEvaluation, { data, count: 1, slabs }, given);
+  ok(outcome.status === "done");
+  deepStrictEqual(outcome.output.map(({ draws }) => draws.map((draw) => draw.chat)), [[chat]]);
+});
+
 Deno.test("dayOf() is the day where the engine runs, as templates expect it", () => {
   deepStrictEqual(dayOf(new Date(2026, 0, 2, 0, 0, 1).getTime()), "2026-01-02");
   deepStrictEqual(dayOf(new Date(2026, 11, 31, 23, 59, 59).getTime()), "2026-12-31");

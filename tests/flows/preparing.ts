@@ -38,6 +38,8 @@ export class Preparing {
   readonly moments = new Set<string>();
   /** Engines that died. */
   deaths = 0;
+  /** Of the last engine. */
+  trainer: FakeTrainer | null = null;
   #store = new MemoryStore();
 
   private constructor(readonly dir: string, readonly config: PrepareConfig) {}
@@ -132,7 +134,7 @@ export class Preparing {
     const { dir } = this;
     const store = this.#store = this.#store.restarted(death);
     const artifacts = new ArtifactStore(`${dir}/artifacts`);
-    const trainer = new FakeTrainer({ artifacts, refuses });
+    const trainer = this.trainer = new FakeTrainer({ artifacts, refuses });
     const fake = await fakeRun({ store, run: "run", artifacts, dir, rows: {}, trainer });
     const others = fake.resources.filter(({ name }) => name !== Paths.name);
     const paths = { home: dir, owner: OWNER, run: `${dir}/run`, checkpoints: "", publications: "" };

@@ -341,6 +341,16 @@ def test_a_thought_without_an_end_is_refused(completion):
         taught(opening_tokenizer("qwq"), completion)
 
 
+def test_a_message_that_a_template_writes_into_an_opened_thought_is_refused():
+    template = loop(
+        "<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>\n{% endif %}{{ m.content }}<|im_end|>\n",
+        ask("<|im_start|>assistant\n<think>\n"),
+    )
+    tokenizer = tokenizer_of(template, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+    with pytest.raises(BadDataError, match="^Cannot train on message 2 .* has no </think>. Fix:"):
+        taught(tokenizer, "yo")
+
+
 def test_a_template_that_refuses_the_messages_says_so_with_their_roles():
     tokenizer = tokenizer_of("{{ raise_exception('roles must alternate') }}", (), "<eos>")
     with pytest.raises(

@@ -13,6 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from chat_templates import CALLING
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.prompts import encode_supervised
 from holdfast_worker.rewards.worker import Worker
@@ -127,6 +128,19 @@ def test_sampled_tokens_stand_for_the_completion_only_where_they_spell_it(path):
     model.tokenizer = _TwoSpellings(tokenizer, alias=(7, ids))
     assert model.encode({**item, "token_ids": [7, end]}) == [*expected[: -len(ids) - 1], 7, end]
     assert by_text["outcome"] == "ok"
+
+
+def test_the_tools_of_a_row_are_in_the_prompt_that_is_scored(path):
+    asked = Asked(path, turn_end="template")
+    model = asked.worker._model(asked.settings)
+    model.tokenizer.chat_template = CALLING
+    tools = '[{"name": "f"}]'
+    item = {"id": "0", "prompt": CHAT, "completion": "123"}
+    for token_ids in ([], model.tokenizer.encode("123")):
+        plain = model.encode({**item, "token_ids": token_ids})
+        whole = model.encode({**item, "token_ids": token_ids, "tools": tools})
+        assert tools in model.tokenizer.decode(whole)
+        assert whole[-len(plain) :] == plain
 
 
 class _TwoSpellings:

@@ -17,6 +17,17 @@ def helped(row):
     return HELPER.poll() is None
 """
 
+SHARES = """
+import mmap
+
+def shares(row):
+    kept = mmap.mmap(-1, 320 << 20)  # Shared.
+    for page in range(0, len(kept), mmap.PAGESIZE):
+        kept[page] = 1
+    while True:
+        pass
+"""
+
 
 def test_user_code_inherits_the_usual_variables_and_those_that_its_reward_names(
     pool_of: MakePool, file: Path, monkeypatch: pytest.MonkeyPatch
@@ -50,6 +61,16 @@ def test_limits_that_are_null_are_none(pool_of: MakePool, file: Path) -> None:
         items("x"), timeout_ms=5_000
     )
     assert result["metrics"] == {"data": -1.0, "file": -1.0, "cpu": -1.0, "core": 0.0}
+
+
+def test_memory_that_no_limit_of_the_system_counts_has_the_same_limit(
+    pool_of: MakePool, tmp_path: Path
+) -> None:
+    (tmp_path / "shares.py").write_text(SHARES)
+    pool = pool_of(f"{tmp_path}/shares.py:shares", processes=1, memory_gib=0.25, cpu_s=None)
+    (result,) = pool.score(items("x"), timeout_ms=10_000)
+    assert result["outcome"] == "crash"
+    assert result["error"].endswith("it used more than 0.25 GiB with shared memory (memory_gib)")
 
 
 def test_what_the_import_starts_stays_and_what_a_call_starts_ends_with_it(

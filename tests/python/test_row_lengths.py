@@ -3,12 +3,13 @@
 import json
 import shutil
 
+import msgpack
 import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
 import sampler_fixtures as fixtures
-from chat_templates import THINKING
+from chat_templates import CALLING, THINKING
 from holdfast_worker.prompts import encode_prompt, encode_supervised
 from holdfast_worker.trainer.row_lengths import RowLengths
 from holdfast_worker.wire_types import TrainerMeasureRows
@@ -25,6 +26,18 @@ ROWS = [
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return fixtures.make_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+TOOLS = json.dumps([{"type": "function", "function": {"name": "f"}}])
+
+
+def with_template(tmp_path, model, template):
+    path = tmp_path / "with_template"
+    shutil.copytree(model, path)
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(path)
+    return path
 
 
 def measure(tmp_path, model, use, rows=ROWS, measured=None, **how):
@@ -56,11 +69,8 @@ def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
 def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arguments(
     tmp_path, model, use
 ):
-    thinking = tmp_path / "thinking"
-    shutil.copytree(model, thinking)
+    thinking = with_template(tmp_path, model, THINKING)
     tokenizer = AutoTokenizer.from_pretrained(thinking)
-    tokenizer.chat_template = THINKING
-    tokenizer.save_pretrained(thinking)
     sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[
         use
     ]
@@ -78,6 +88,24 @@ def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arg
     assert counted[0] != counted[1]
 
 
+@pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
+def test_measure_rows_counts_the_tools_of_a_row(tmp_path, model, use):
+    path = with_template(tmp_path, model, CALLING)
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    chat = {"template_arguments": {}}
+    row = {**ROWS[1], "tools": TOOLS}
+    prompt = len(encode_prompt(tokenizer, CHAT, chat, tools=TOOLS)[1])
+    sides = {"prompt": (), "completion": ("completion",), "preference": ("completion", "rejected")}
+    whole = [
+        len(encode_supervised(tokenizer, CHAT, row[side], chat, tools=TOOLS)[0])
+        for side in sides[use]
+    ]
+    assert prompt > len(TOOLS)
+    assert measure(tmp_path, path, use, [row], chat=chat)[1] == [
+        [prompt, max(whole, default=prompt)]
+    ]
+
+
 def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
     rows = [ROWS[0], {"row_id": "empty", "prompt": ""}]
     answer, lengths = measure(tmp_path, model, "prompt", rows)
@@ -87,10 +115,22 @@ def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
 
 @pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
 def test_measure_rows_names_what_the_template_does_not_write(tmp_path, model, use):
-    tools = json.dumps([{"type": "function", "function": {"name": "f"}}])
     chat = {"template_arguments": {}}
-    answer, _ = measure(tmp_path, model, use, [{**ROWS[1], "tools": tools}], chat=chat)
+    answer, _ = measure(tmp_path, model, use, [{**ROWS[1], "tools": TOOLS}], chat=chat)
     assert answer["refused"]["why"].startswith("tools: the model's chat template writes nothing")
+
+
+def test_generate_shows_the_model_the_tools_of_a_row(tmp_path, model):
+    path = with_template(tmp_path, model, CALLING)
+    worker = fixtures.make_worker()
+    fixtures.load(worker, path, fixtures.publish(path, "v1"))
+    arguments = fixtures.slab_arguments("v1", draws=1, samples=1)
+    arguments["slab"]["draws"][0].update(
+        row={"row_id": "a", "prompt": CHAT, "tools": TOOLS, "columns": {}},
+        chat={"template_arguments": {}},
+    )
+    (group,) = msgpack.unpackb(fixtures.generate(worker, arguments)[1])["groups"]
+    assert TOOLS in group["prompt_text"]
 
 
 def test_generate_shows_the_model_the_last_tokens_of_a_bounded_prompt(model):

@@ -6,7 +6,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from chat_templates import tokenizer_for
+from chat_templates import CALLING, tokenizer_for, tokenizer_of
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import (
     SequenceData,
@@ -134,6 +134,31 @@ def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_
     for sequence in read_sequences({**batch, "chat": chat}, None, tokenizer):
         taught = tokenizer.decode(sequence.tokens[sequence.mask])
         assert taught == ("<think>\n\n</think>\n\n" if thinks else "") + "yo<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"kind": "supervised", "rows": [{"completion": "yo"}]},
+        {
+            "kind": "preference",
+            "pairs": [{"chosen": "yo", "rejected": "no", "margin": 0.0}],
+            "columns": {},
+        },
+    ],
+    ids=["supervised", "preference"],
+)
+def test_the_tools_of_a_row_are_in_the_prompt_of_each_of_its_sequences(batch):
+    tokenizer = tokenizer_of(CALLING, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+    tokenizer.model_max_length = 512
+    given = {"row_id": "a", "prompt": PROMPT, "tools": '[{"name": "f"}]'}
+    key = "rows" if "rows" in batch else "pairs"
+    rows = [{**given, **row} for row in batch[key]]
+    chat = {"template_arguments": {}}
+    sequences = read_sequences({**batch, key: rows, "chat": chat}, None, tokenizer)
+    assert len(sequences) == (1 if key == "rows" else 2)
+    for sequence in sequences:
+        assert given["tools"] in tokenizer.decode(sequence.tokens[~sequence.mask])
 
 
 def test_tokens_digest_is_of_the_tokens_their_borders_and_what_is_taught():

@@ -222,6 +222,17 @@ def test_train_takes_samples_of_a_different_version_and_asks_nothing_in_a_redo(t
         trainer.load()
 
 
+def test_train_asks_the_sampler_s_model_once_and_never_with_dropout(trainer):
+    trainer.worker.trainer.agrees_with_sampler = True
+    batch = sampled(trainer, "v0")
+    step = trainer.train(batch, between=("v0", "v1"), mismatch=CLIP)["steps"][0]
+    assert step["metrics"]["policy/mismatch_abs"] > 0.5
+    trainer.load()
+    trainer.worker.trainer.agrees_with_sampler = False
+    trainer.worker.trainer.has_dropout = True
+    assert trainer.train(batch, between=("v0", "v1"), mismatch=CLIP)["version"] == "v1"
+
+
 def test_supervised_rows_have_no_sampler_to_be_measured_by(trainer):
     row = {"row_id": "0", "prompt": "copy 1 =", "completion": "1", "columns": {}}
     batch = {"kind": "supervised", "rows": [row], "temperature": 1, "coef": {}, "updates": [[0]]}

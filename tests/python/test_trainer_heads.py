@@ -271,11 +271,8 @@ def test_the_page_s_snippet_reads_the_score_that_was_trained(tmp_path, pad, kept
 REST = {"turn_end": "template", "template_arguments": {}, "batch_tokens_max": 1024}
 
 
-def test_a_token_that_ends_a_turn_by_the_template_fills_no_rows(tmp_path):
-    template = "{% for m in messages %}{{ m['content'] + '<unk>' }}{% endfor %}"
-    assert (
-        json.loads((exported(tmp_path, "<unk>", template) / "config.json").read_text())[
-            "pad_token_id"
-        ]
-        is None
-    )
+@pytest.mark.parametrize(("pad", "end"), [("<unk>", "'<unk>'"), ("<eos>", "eos_token")])
+def test_a_token_that_ends_a_turn_by_the_template_fills_no_rows(tmp_path, pad, end):
+    template = "{% for m in messages %}{{ m['content'] + " + end + " }}{% endfor %}"
+    config = (exported(tmp_path, pad, template) / "config.json").read_text()
+    assert json.loads(config)["pad_token_id"] is None

@@ -16,6 +16,7 @@ Deno.test("rightness() follows the setting, then the first reward that says it",
     at: 0.5,
     says: true,
   });
+  deepStrictEqual(rightness(list("length", "code"), null), { by: "code", at: 1, says: false });
   deepStrictEqual(rightness(list("length"), null), { by: null, at: 1, says: false });
   deepStrictEqual(rightness(list("length", "gsm8k"), 0.9), { by: "length", at: 0.9, says: false });
 });

@@ -201,7 +201,7 @@ Deno.test("RewardScorer weighs what applies, for any answers", async () => {
   }));
 });
 
-Deno.test("RewardScorer gives a reward model the prompt before any template", async () => {
+Deno.test("RewardScorer gives a reward model the prompt and the tools before any template", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const results: Parameters<typeof scoredItem>[0][] = [{ id: "0", score: -1.5 }, {
     id: "1",
@@ -220,12 +220,13 @@ Deno.test("RewardScorer gives a reward model the prompt before any template", as
   };
   const judge: ScoringFunction = { ...there("judge"), source: null, model };
   const prompt = [{ role: "user", content: "p" }];
+  const tools = '[{"type":"function"}]';
   const asked = group([judge]);
   const scored = await scorerOf(pool(results, calls))
-    .score({ ...asked, row: { ...asked.row, prompt } }, options);
+    .score({ ...asked, row: { ...asked.row, prompt, tools } }, options);
   deepStrictEqual(calls[0]!.args, {
     model,
-    shared: { json: JSON.stringify({ prompt }) },
+    shared: { json: JSON.stringify({ prompt, tools }) },
     items: [
       { id: "0", completion: "a", tokens: 2, token_ids: [2, 3], stop: "stop" },
       { id: "1", completion: "bb", tokens: 2, token_ids: [2, 3], stop: "stop" },
@@ -254,6 +255,8 @@ Deno.test("RewardScorer finds the sample of a pool's answer by its id", async ()
   deepStrictEqual([source, style, timeout_ms], ["my.py:score", null, 1000]);
   await scorer.score(group([{ ...there("mine"), style: "trl" }]), options);
   strictEqual((calls[1]!.args as { style: string }).style, "trl");
+  await scorer.score(group([{ ...there("mine"), settings: { credit: "all" } }]), options);
+  strictEqual((calls[2]!.args as { settings: string }).settings, '{"credit":"all"}');
   const given = { prompt: "p", row_prompt: "p", prompt_ids: [1], columns: { extra: 7 } };
   deepStrictEqual(shared, { json: JSON.stringify({ ...given, answer: "bb" }) });
   deepStrictEqual((items as unknown[])[1], {

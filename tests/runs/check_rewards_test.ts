@@ -162,3 +162,11 @@ Deno.test("executeRun() looks at rewards and rows before anything of a new run i
   }
   home.store.close();
 });
+
+Deno.test("checkRewards() ends with the signal before it looks for an interpreter", async () => {
+  const reward = [{ name: "python", source: await fileOf("stopped", "def f(row): return 1") }];
+  const config = { ...onlineConfig("/model"), reward } as unknown as Config;
+  await rejects(checkRewards(config, { rows: { train: GOOD }, signal: AbortSignal.abort() }), {
+    code: "drained",
+  });
+});

@@ -6,9 +6,10 @@ import {
   rejects,
   strictEqual,
 } from "node:assert/strict";
-import { type ArtifactRef, ArtifactStore, processOwner, type Store } from "../../engine/mod.ts";
+import { type ArtifactRef, ArtifactStore, processOwner } from "../../engine/mod.ts";
 import { diffRuns, forkRun, type Home, type RunDiff, whyEntry } from "../../runs/mod.ts";
 import { settingsRows } from "../../runs/settings.ts";
+import { damagedStore } from "./damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 async function diff(home: Home, a: string, b: string): Promise<RunDiff> {
@@ -143,19 +144,9 @@ Deno.test("diff names a damaged row, and an artifact that is a directory", async
   await executed(home, "a");
   await executed(home, "b", { seed: 4 });
   const heads = { a: (await home.store.head("a"))!, b: (await home.store.head("b"))! };
-  for (const kind of ["note/version", "round"]) {
+  for (const kind of ["note/version", "round"] as const) {
     for (const value of ["{", '{"a":1}']) {
-      const read: Store["read"] = async (run, query) =>
-        (await home.store.read(run, query)).map((row) =>
-          row.kind === kind && run === "b" ? { ...row, value } : row
-        );
-      const store = new Proxy(home.store, {
-        get: (target, name) => {
-          if (name === "read") return read;
-          const own = Reflect.get(target, name) as unknown;
-          return typeof own === "function" ? own.bind(target) : own;
-        },
-      });
+      const store = damagedStore(home.store, { kind, value, run: "b" });
       await rejects(diffRuns({ store, artifacts: home.artifacts }, heads), {
         code: "lost_record",
         message: new RegExp(`^Cannot read the '${kind}' row of .*Fix: put the journal back`),

@@ -14,7 +14,7 @@ import {
   sha256Hex,
 } from "../../engine/mod.ts";
 import { collectGarbage, createRun, executeRun, type GcOptions, Home } from "../../runs/mod.ts";
-import { journalMarks, markJournal } from "../../runs/journal_marks.ts";
+import { JournalMarking, journalMarks, markJournal } from "../../runs/journal_marks.ts";
 import { namesIn } from "../../runs/names_in.ts";
 import { scratch } from "../flows/fixtures.ts";
 
@@ -98,6 +98,34 @@ Deno.test("executeRun() marks how far the journal had got beside the files and t
   await home.close();
 });
 
+Deno.test("JournalMarking marks when files are recorded or a round closes, while the run runs", async () => {
+  const home = await withCopy();
+  const told = { run: "a", key: "", at_ms: 0 };
+  const notes = ["note/checkpoint", "note/publication", "note/reference"] as const;
+  const events = [...notes.map((kind) => ({ type: "note", kind, ...told })), {
+    type: "round_closed",
+    ...told,
+  }];
+  for (const event of events) {
+    const marked = Promise.withResolvers<void>();
+    const store = new Proxy(home.store, {
+      get: (target, name) => {
+        if (name === "head") marked.resolve();
+        const own = Reflect.get(target, name) as unknown;
+        return typeof own === "function" ? own.bind(target) : own;
+      },
+    });
+    const marking = new JournalMarking(new Home(home.dir, { ...home, store }), {
+      run: "a",
+      say: () => {},
+    });
+    marking.on(event as unknown as EngineEvent);
+    await marked.promise;
+    await marking.mark();
+  }
+  await home.close();
+});
+
 Deno.test("gc refuses an older copy of the journal, and removes exactly what was accepted", async () => {
   let home = await withCopy();
   const { last_seq } = (await home.store.head("a"))!;
@@ -112,6 +140,7 @@ Deno.test("gc refuses an older copy of the journal, and removes exactly what was
   await rejects(collectGarbage(home, { ...ALL, accept: code }), why);
   await collectGarbage(home, { ...ALL, accept: other, dry_run: true });
   strictEqual(await home.artifacts.has(another), true);
+  strictEqual(await codeOf(home, why), other); // What was only looked at is still protected.
   const { artifacts } = await collectGarbage(home, { ...ALL, accept: other });
   strictEqual(artifacts.count, 2);
   deepStrictEqual(await Promise.all(files.map(exists)), [false, false]);
@@ -161,6 +190,14 @@ Deno.test("gc refuses artifacts whose journal is gone, whatever their times, eve
   const { artifacts } = await collectGarbage(home, { ...ALL, accept: await codeOf(home, why) });
   strictEqual(artifacts.count, 1);
   strictEqual((await collectGarbage(home, ALL)).bytes, 0);
+  await home.close();
+});
+
+Deno.test("createRun() makes no run the owner of artifacts that were there before the first", async () => {
+  const home = Home.open(`${await scratch()}/home`);
+  await home.artifacts.putJson({ of: "a lost journal" });
+  await createRun(home, saving, { config: { dir: "" }, entry: "", id: "b" });
+  await codeOf(home, /artifacts were put before this home's first run/);
   await home.close();
 });
 

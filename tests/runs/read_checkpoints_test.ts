@@ -1,5 +1,6 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { type Home, readCheckpoints } from "../../runs/mod.ts";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { Home, readCheckpoints } from "../../runs/mod.ts";
+import { damagedStore } from "./damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** Six rounds, a checkpoint after each second one. */
@@ -37,4 +38,17 @@ Deno.test("readCheckpoints() finds a lost file only where it verifies", async ()
   const [unseen] = await readCheckpoints(home, "a", { verify: false });
   const [found] = await readCheckpoints(home, "a", { verify: true });
   deepStrictEqual([unseen!.problem, typeof found!.problem], [null, "string"]);
+});
+
+Deno.test("readCheckpoints() names a damaged row", async () => {
+  const { dir, store, artifacts } = await withRun(1);
+  for (const kind of ["note/checkpoint", "note/checkpoint_dropped"] as const) {
+    for (const value of ["{", "{}"]) {
+      const home = new Home(dir, { store: damagedStore(store, { kind, value }), artifacts });
+      await rejects(readCheckpoints(home, "a", { verify: false }), {
+        code: "lost_record",
+        message: new RegExp(`^Cannot read the '${kind}' row of .* Fix: put the journal back`),
+      });
+    }
+  }
 });

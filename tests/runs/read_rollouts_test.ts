@@ -3,6 +3,7 @@ import { graph } from "../../engine/mod.ts";
 import { openData, preparePolicy, scoredRollouts, trainedOn } from "../../flows/mod.ts";
 import { Home, readRollouts } from "../../runs/mod.ts";
 import { OnlineConfig } from "../../configs/mod.ts";
+import { damagedStore } from "./damaged_store.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
 
 /** Two loops, neither called round. */
@@ -41,4 +42,16 @@ Deno.test("readRollouts() finds samples of the newest loop, or the named one", a
     places({ loop: "none", round: 1 }),
     /none\/1 of 'run' because .* Loops with scored groups: first, later/,
   );
+});
+
+Deno.test("readRollouts() names a damaged row", async () => {
+  const used = await stores();
+  await execute(named, onlineConfig(used.model), used);
+  for (const value of ["{", '{"output":{}}']) {
+    const store = damagedStore(used.store, { kind: "result", value });
+    await rejects(readRollouts(new Home(used.dir, { ...used, store }), "run", { limit: 1 }), {
+      code: "lost_record",
+      message: /^Cannot read the 'result' row of .* Fix: put the journal back/,
+    });
+  }
 });

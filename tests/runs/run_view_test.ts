@@ -2,6 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { online } from "../../flows/online.ts";
 import { graphName, runView } from "../../runs/mod.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
+import { damagedStore } from "./damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 const NOTHING_LIVE = { workers: [], metrics: {} };
@@ -42,6 +43,20 @@ Deno.test("runView() of a run that no engine has taken is interrupted and empty"
   deepStrictEqual([view.policy, view.parent, view.error], [null, null, null]);
   deepStrictEqual(view.generated, { groups: 0, samples: 0, tokens: 0 });
   strictEqual(graphName(head), "online");
+});
+
+Deno.test("runView() shows a run although rows of it are damaged", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { rounds: 1 });
+  await executeFake(home, "a");
+  const head = (await home.store.head("a"))!;
+  const store = damagedStore(home.store, { kind: "note/generated", value: "{" });
+  const [whole, view] = [
+    await runView(home.store, head, NOTHING_LIVE),
+    await runView(store, head, NOTHING_LIVE),
+  ];
+  ok(whole.generated.tokens > 0);
+  deepStrictEqual(view, { ...whole, generated: { ...whole.generated, tokens: 0 } });
 });
 
 Deno.test("runView() hides the workers of a run that does not run", async () => {

@@ -2,8 +2,9 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, DrainedError, type EngineEvent, graph } from "../../engine/mod.ts";
 import { Paths, Rows } from "../../flows/mod.ts";
-import { createRun, executeRun, Home } from "../../runs/mod.ts";
-import { scratch } from "../flows/fixtures.ts";
+import { createRun, executeRun, Home, recordedDefinition } from "../../runs/mod.ts";
+import { rowsOf, scratch } from "../flows/fixtures.ts";
+import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
 const where = defineStage({
   name: "where",
@@ -122,6 +123,36 @@ Deno.test("executeRun() interrupts a run whose environment was not finished, and
       output: 1,
     });
   });
+});
+
+Deno.test("executeRun() ends the work on a worker's environment when it should stop", async () => {
+  const home = await freshFakeHome();
+  const python = `${home.dir}/python`;
+  // Unless it is ended, this interpreter is found to be broken.
+  await Deno.writeTextFile(python, '#!/bin/sh\nmkdir "$0.asked"\nsleep 5\nexit 1\n', {
+    mode: 0o700,
+  });
+  const head = await createFakeRun(home, "a", { rounds: 1, trainer: { python } });
+  const { definition, config } = await recordedDefinition(head);
+  const stop = new AbortController();
+  const seen = Deno.watchFs(home.dir, { recursive: false });
+  const stopped = (async () => {
+    for await (const { paths } of seen) {
+      if (!paths.includes(`${python}.asked`)) continue;
+      stop.abort();
+      return;
+    }
+  })();
+  const logs: string[] = [];
+  const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
+    drain: stop.signal,
+    rows: { train: rowsOf(16) },
+    onEvent: (event) => void logs.push(JSON.stringify(event)),
+  });
+  await stopped;
+  strictEqual(outcome.status, "interrupted", JSON.stringify(outcome));
+  deepStrictEqual(logs.filter((text) => text.includes("does not run")), []);
+  await home.close();
 });
 
 Deno.test("executeRun() refuses a changed graph unless it is accepted", async () => {

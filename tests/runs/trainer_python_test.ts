@@ -6,7 +6,7 @@ import { processOwner, type RunHead } from "../../engine/mod.ts";
 import { type Home, mergeAdapter, rescoreRun, tryReward, verifyRun } from "../../runs/mod.ts";
 import { settingsRows } from "../../runs/settings.ts";
 import { tryAlgorithm } from "../../runs/try_algorithm.ts";
-import { fetchingPython } from "../../runs/trainer_python.ts";
+import { fetchingPython, trainerPython } from "../../runs/trainer_python.ts";
 import { environmentsDir } from "../../workers/mod.ts";
 import { usedPlaces } from "../../workers/environments.ts";
 import { basePython } from "../../workers/python_interpreter.ts";
@@ -126,4 +126,13 @@ Deno.test("models are fetched without PyTorch, unless the trainer's environment 
       await Deno.writeTextFile(`${made}/packages.json`, "{}"); // It was checked.
       strictEqual(await fetchingPython(config, { onProgress }), `${made}/bin/python`);
     }
+  }));
+
+Deno.test("a stop ends the search for an interpreter before anything is created", () =>
+  withoutEnvironments(async ({ onProgress }) => {
+    const config = { trainer: { engine: "torch", device: "cpu" } };
+    const making = { onProgress, signal: AbortSignal.abort() };
+    await rejects(trainerPython(config, making), { code: "drained" });
+    await rejects(fetchingPython({}, making), { code: "drained" });
+    await rejects(fetchingPython(config, making), { name: "AbortError" });
   }));

@@ -1,7 +1,8 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { verifyRun } from "../../runs/mod.ts";
+import { Home, verifyRun } from "../../runs/mod.ts";
 import { NO_PROGRESS_S } from "../../runs/verify_run.ts";
 import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
+import { damagedStore } from "./damaged_store.ts";
 import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home.ts";
 
 /**
@@ -72,4 +73,25 @@ Deno.test("verify of a run without a version asks for no worker and no environme
   );
   const left = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
   deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
+});
+
+async function doneHome(): Promise<Home> {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { rounds: 1 });
+  await executeFake(home, "a");
+  return home;
+}
+
+Deno.test("verify names a damaged row before it creates anything", async () => {
+  const { dir, store, artifacts } = await doneHome();
+  for (const value of ["{", "{}"]) {
+    const home = new Home(dir, {
+      store: damagedStore(store, { kind: "note/version", value }),
+      artifacts,
+    });
+    await rejects(verifyRun(home, (await store.head("a"))!, { workers: fakeRedo }), {
+      code: "lost_record",
+      message: /^Cannot read the 'note\/version' row of .* Fix: put the journal back/,
+    });
+  }
 });
