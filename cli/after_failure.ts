@@ -41,7 +41,7 @@ async function forksAdvised(
   { head, error }: { head: RunHead; error: ErrorJson },
 ): Promise<string[]> {
   const { message, cause_kind } = rootOf(error);
-  const { definition } = await recordedDefinition(head);
+  const { definition } = await recordedDefinition(home.store, head, { accept: true });
   const lines = await settingForks(home, { head, schema: definition.config, text: message });
   const file = cause_kind === "user_code" ? algorithmFile(head) : null;
   if (file === null) return lines;

@@ -10,9 +10,9 @@ import { command, quoted } from "./output.ts";
 export async function resumeOverrides(
   home: Home,
   head: RunHead,
-  texts: readonly string[],
+  { overrides: texts, accept }: { overrides: readonly string[]; accept?: boolean },
 ): Promise<Resumable> {
-  const found = await resumable(home, head, texts);
+  const found = await resumable(home, head, { overrides: texts, accept });
   if (found.refused.length === 0) return found;
   const paths = found.refused.map(({ path }) => path);
   const fork = await forkableRound(home, head, texts);

@@ -58,6 +58,8 @@ export type ForkRunOptions = {
   /** The directory that relative paths in overrides start from. */
   cwd?: string;
   id?: string;
+  /** Fork even if another release of Holdfast has recorded the run. */
+  accept?: boolean;
   queue?: string | null;
   priority?: number;
   /** Slots that it holds while it runs; absent: what its worker blocks request. */
@@ -113,11 +115,11 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
 export async function planFork(
   home: Home,
   run: RunHead,
-  options: Pick<ForkRunOptions, "round" | "loop" | "overrides" | "cwd">,
+  options: Pick<ForkRunOptions, "round" | "loop" | "overrides" | "cwd" | "accept">,
 ) {
   const { round, overrides = [] } = options;
   refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
-  const { definition, config: known } = await recordedDefinition(run);
+  const { definition, config: known } = await recordedDefinition(home.store, run, options);
   const changed = await changedSettings(home.store, run);
   const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;
   const recorded = await replannedConfig(home, { run, before }, round);

@@ -34,6 +34,7 @@ export { type NamedRows, namedRows } from "./named_rows.ts";
 export { rowTables } from "./row_tables.ts";
 export { type RescoreOptions, rescoreRun } from "./rescore_run.ts";
 export type { Rescored, Spread } from "./rescored.ts";
+export { otherRelease, sourcesDigest, thisRelease } from "./release.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { questionsOf } from "./questions.ts";

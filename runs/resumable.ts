@@ -29,9 +29,9 @@ export type Resumable = {
 export async function resumable(
   home: Home,
   head: RunHead,
-  overrides: readonly string[] = [],
+  { overrides = [], accept }: { overrides?: readonly string[]; accept?: boolean } = {},
 ): Promise<Resumable> {
-  const { definition, config: recorded } = await recordedDefinition(head);
+  const { definition, config: recorded } = await recordedDefinition(home.store, head, { accept });
   const earlier = await changedSettings(home.store, head);
   const { replan, others } = sorted(overrides);
   const resumed = (settings: SettingChange[], refused: Resumable["refused"] = []): Resumable => ({
@@ -95,7 +95,7 @@ export async function forkableRound(
   let refused = "";
   for (const round of await closedRounds(home, head)) {
     try {
-      await planFork(home, head, { round, overrides });
+      await planFork(home, head, { round, overrides, accept: true });
       return { round };
     } catch (error) {
       if (!(error instanceof Error)) throw error;
@@ -107,7 +107,7 @@ export async function forkableRound(
 
 /** The newest closed round of the graph's last loop, and 0. */
 async function closedRounds(home: Home, head: RunHead): Promise<number[]> {
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(home.store, head, { accept: true });
   const loop = definition.build(config).nodes.findLast(({ kind }) => kind === "loop")?.name;
   if (loop === undefined) return [0]; // Nothing can be forked: the fork says so.
   const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop}/` });

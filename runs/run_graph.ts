@@ -16,10 +16,12 @@ import {
   LostRecordError,
   type Outcome,
   type RunHead,
+  type Store,
 } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
 import { asPinned, pinnedModels } from "./hub_models.ts";
+import { checkRelease } from "./release.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
@@ -70,6 +72,7 @@ export async function runGraph<In, C, T>(
         run: head.id,
       };
     }
+    await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
     const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
@@ -92,7 +95,7 @@ export async function resumeRun(
     if (head === null) {
       throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
     }
-    const { definition, config } = await recordedDefinition(head);
+    const { definition, config } = await recordedDefinition(open.store, head, options);
     const graph = definition.build(graphConfig(config, await changedSettings(open.store, head)));
     return await executeRun(open, { head, graph }, options);
   });
@@ -100,9 +103,12 @@ export async function resumeRun(
 
 /** The graph definition of a run: a shipped one, or an export of the user's module. */
 export async function recordedDefinition(
+  store: Store,
   head: RunHead,
+  options: { accept?: boolean } = {},
 ): Promise<{ definition: AnyDefinition; config: unknown }> {
   const recorded = configOf(checkJournal(head));
+  await checkRelease(store, head, options);
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
     return { definition: flowDefinition(config.flow) as AnyDefinition, config };

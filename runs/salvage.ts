@@ -24,7 +24,7 @@ type Forkable = { loop: string | null; round: number };
  * if something is known to be lost.
  */
 export async function newestForkable(home: Home, run: RunHead): Promise<Forkable | null> {
-  const { definition, config } = await recordedDefinition(run);
+  const { definition, config } = await recordedDefinition(home.store, run, { accept: true });
   const loops = definition.build(config).nodes.filter((node) => node.kind === "loop").map((
     { name },
   ) => name).reverse();
@@ -56,7 +56,7 @@ async function isWhole(
   { run, loop, round }: { run: RunHead; loop: string; round: number },
 ): Promise<boolean> {
   try {
-    const { prefix } = await planFork(home, run, { loop, round });
+    const { prefix } = await planFork(home, run, { loop, round, accept: true });
     for (const row of prefix.rows) await checkRow(home, row);
     const chain = new VersionChain(
       home.artifacts,

@@ -5,10 +5,12 @@ import {
   type RunHead,
   type ServeOptions,
   serveQueues,
+  type Store,
   type Verdict,
 } from "../engine/mod.ts";
 import { placeGpus, plannedGroups } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { checkRelease } from "./release.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions } from "./session.ts";
@@ -81,7 +83,7 @@ async function graphOf(
   run: RunHead,
   modules: Record<string, AnyDefinition>[],
 ): Promise<Verdict<Graph>> {
-  const { definition, config } = await definitionOf(run, modules);
+  const { definition, config } = await definitionOf(store, { run, modules });
   const graph = definition.build(graphConfig(config, await changedSettings(store, run)));
   if (graph.hash === run.graph_hash) return { graph };
   return {
@@ -95,9 +97,13 @@ async function graphOf(
   };
 }
 
-async function definitionOf(run: RunHead, modules: Record<string, AnyDefinition>[]) {
+async function definitionOf(
+  store: Store,
+  { run, modules }: { run: RunHead; modules: Record<string, AnyDefinition>[] },
+) {
+  await checkRelease(store, run);
   try {
-    return await recordedDefinition(run);
+    return await recordedDefinition(store, run);
   } catch (error) {
     const name = run.entry.split("#")[1] ?? "";
     const given = run.entry.startsWith(SHIPPED)

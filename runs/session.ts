@@ -9,6 +9,7 @@ import {
   FencedError,
   type Graph,
   type GraphDefinition,
+  hasEnded,
   type JournalRow,
   type NewRow,
   newRunId,
@@ -47,6 +48,7 @@ import type { Home } from "./home.ts";
 import { checkModelCode, presentModels } from "./hub_models.ts";
 import { JournalMarking, markUnknownArtifacts } from "./journal_marks.ts";
 import { removeLeftovers } from "./leftovers.ts";
+import { checkRelease, thisRelease } from "./release.ts";
 import { residentRows } from "./lineage.ts";
 import { refuseOlderJournal } from "./lost_journal.ts";
 import { MetricsFile } from "./metrics_file.ts";
@@ -64,7 +66,7 @@ import { WorkerGroups } from "./worker_groups.ts";
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
   drain?: AbortSignal;
-  /** Resume even if the graph has changed since the run started. */
+  /** Resume even if the graph, or Holdfast itself, has changed since the run started. */
   accept?: boolean;
   /** The head returned by the claim, if this process has already claimed the run. */
   claimed?: RunHead;
@@ -106,7 +108,11 @@ export async function createRun<In, C, T>(
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
-  const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };
+  const told = {
+    id: owner.run,
+    home: owner.home,
+    packages: { deno: Deno.version.deno, ...thisRelease() },
+  };
   const head = await engine.create(definition, config, { ...rest, ...told });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
@@ -146,7 +152,7 @@ async function execute<T>(
   const logAs = (key: string) => (text: string) =>
     options.onEvent?.({ type: "log", run, key, text, at_ms: Date.now() });
   const say = logAs("");
-  await takeDirectories(home, head, say);
+  const accepted = await takeOver(home, head, { say, accept });
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
   const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
@@ -174,7 +180,8 @@ async function execute<T>(
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
-        const before = record([...settingsRows(options.settings ?? []), ...asked, ...found]);
+        const changed = [...accepted, ...settingsRows(options.settings ?? [])];
+        const before = record([...changed, ...asked, ...found]);
         groups?.start({ epoch, before });
         before.catch(() => {}); // Without workers the next append fails because of the same.
       }
@@ -229,18 +236,23 @@ function faultsOf(home: Home, run: string): Faults {
   });
 }
 
-/** From here on the run's directories belong to this home; damaged files in them are recreated. */
-async function takeDirectories(
+/**
+ * From here on the run's directories belong to this home; damaged files in them are recreated.
+ * Returns what is recorded if the run was another release's.
+ */
+async function takeOver(
   home: Home,
   head: RunHead,
-  say: (text: string) => void,
-): Promise<void> {
+  { say, accept }: { say: (text: string) => void; accept?: boolean },
+): Promise<NewRow[]> {
+  const accepted = hasEnded(head) ? [] : await checkRelease(home.store, head, { accept });
   const damaged = home.damagedFacts(head.id);
   await refuseOtherHome(home, head);
   await refuseOlderJournal(home, head.id);
   for (const path of damaged) say(`${path} is damaged: it is recreated from the record`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
+  return accepted;
 }
 
 /** The rows that record the models of this run, which are then in the cache of this host. */

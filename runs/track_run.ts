@@ -28,7 +28,7 @@ export async function trackRun(
   if (computedStatus(head) === "running") {
     throw refuse("its engine runs. Fix: wait, or stop it: it sends the points itself");
   }
-  const { config, settings, refused } = await resumable(home, head, overrides);
+  const { config, settings, refused } = await resumable(home, head, { overrides, accept: true });
   const others = [...settings, ...refused].filter(({ path }) => !/^track(?:\.|$)/.test(path));
   if (others.length > 0) {
     throw refuse(`${others[0]!.path} is no setting of trackers. Fix: leave it out`);

@@ -40,7 +40,7 @@ export async function whyEntry(store: Store, head: RunHead, key: string): Promis
 }
 
 async function explained(store: Store, run: RunHead, key: string): Promise<Why> {
-  const reads = await readsOf(run, key);
+  const reads = await readsOf(store, run, key);
   const parent = key.slice(0, Math.max(0, key.lastIndexOf("/")));
   const prefixes = [key, "resume", ...(parent === "" ? [] : [parent]), ...reads];
   const rows = new Map<number, JournalRow>();
@@ -59,8 +59,8 @@ async function explained(store: Store, run: RunHead, key: string): Promise<Why> 
 }
 
 /** None if the graph's module can no longer be loaded: the rest is still explained. */
-async function readsOf(run: RunHead, key: string): Promise<string[]> {
-  const graph = await recordedDefinition(run).then(
+async function readsOf(store: Store, run: RunHead, key: string): Promise<string[]> {
+  const graph = await recordedDefinition(store, run, { accept: true }).then(
     ({ definition, config }) => definition.build(config),
     () => null,
   );

@@ -4,7 +4,7 @@ import { ARGUMENTS } from "../arguments.ts";
 import { BeforeRecording } from "../before_recording.ts";
 import { followRun } from "../followed_run.ts";
 import { loopAndRound } from "../loop_and_round.ts";
-import { id, required } from "../options.ts";
+import { flag, id, required } from "../options.ts";
 import { leaveQueued, QUEUE_OPTIONS, type Queued, queuedOf } from "../queued.ts";
 import { NO_RUN } from "../start_run.ts";
 import { defineVerb } from "../verb.ts";
@@ -20,10 +20,17 @@ export const forkVerb = defineVerb({
   options: {
     id,
     ...QUEUE_OPTIONS,
+    accept: flag("fork even if another release of Holdfast has recorded the run"),
     round: required("<n>", "the last round to keep; 0: none; step/3: of the loop 'step'"),
   },
   action: ({ args: { run, overrides }, flags, globals }) => {
-    const options = { id: globals.id, round: flags.round, overrides, queued: queuedOf(flags) };
+    const options = {
+      id: globals.id,
+      round: flags.round,
+      overrides,
+      accept: flags.accept === true,
+      queued: queuedOf(flags),
+    };
     return new BeforeRecording({ nothing: NO_RUN }).during((early) =>
       globals.withHome((home) => fork(home, run, { ...options, early }))
     );
@@ -34,18 +41,20 @@ type ForkOptions = {
   round: string;
   overrides: readonly string[];
   id?: string;
+  accept: boolean;
   queued?: Queued;
   early: BeforeRecording;
 };
 
 /** Returns the exit code. */
 async function fork(home: Home, run: string, options: ForkOptions): Promise<number> {
-  const { overrides, queued, early } = options;
+  const { overrides, accept, queued, early } = options;
   const parent = await findRun(home, run);
   const head = await early.record(() =>
     forkRun(home, parent, {
       ...roundOf(options.round),
       overrides,
+      accept,
       id: options.id,
       ...queued,
     })

@@ -18,7 +18,9 @@ export const resumeVerb = defineVerb({
   name: "resume",
   about: "resume a run (default: the newest interrupted or failed run)",
   arguments: { "[run]": ARGUMENTS.run, "[overrides...]": ARGUMENTS.overrides },
-  options: { accept: flag("resume even if the graph has changed since the run started") },
+  options: {
+    accept: flag("resume even if Holdfast or the graph has changed since the run started"),
+  },
   action: ({ args: { run, overrides }, flags, globals }) => {
     const unnamed = run?.includes("=") === true;
     const id = unnamed ? undefined : run;
@@ -52,7 +54,7 @@ async function resume(
       },
     );
   }
-  const { refused: _, ...resumed } = await resumeOverrides(home, head, options.overrides);
+  const { refused: _, ...resumed } = await resumeOverrides(home, head, options);
   const changed = await changedAlgorithm(resumed.config);
   if (changed) {
     const text =

@@ -1,4 +1,11 @@
-import { findRun, type Home, newestRun, type VerifiedVersion, verifyRun } from "../../runs/mod.ts";
+import {
+  findRun,
+  type Home,
+  newestRun,
+  otherRelease,
+  type VerifiedVersion,
+  verifyRun,
+} from "../../runs/mod.ts";
 import { print, printJson, table, tell } from "../output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
@@ -27,6 +34,8 @@ async function verify(
   options: { json?: boolean; from?: number },
 ): Promise<boolean> {
   const head = await findRun(home, id ?? await newestRun(home));
+  const other = await otherRelease(home.store, head);
+  if (other) tell(`run ${head.id}: ${other}. If something differs, that may be the reason`);
   const verified = await verifyRun(home, head, {
     from: options.from,
     onVersion: (version) => tell(sentence(version)),

@@ -84,7 +84,9 @@ Deno.test("a run that fails in an algorithm's file says which fork has the file 
     /mine\.py: a resume keeps the recorded version\. To use the current version: deno task rl fork a --round 2 --home \S+$/,
   );
   await Deno.writeTextFile(source, `${ALGORITHM}\n# repaired`);
-  const { settings, refused } = await resumeOverrides(home, head, ["workers.port=9001"]);
+  const { settings, refused } = await resumeOverrides(home, head, {
+    overrides: ["workers.port=9001"],
+  });
   deepStrictEqual([settings.map(({ path }) => path), refused], [["workers.port"], []]);
   const child = await forkRun(home, head, { round: 2, id: "b" });
   strictEqual(JSON.parse(child.config).algorithm.sha256 === sha256, false);

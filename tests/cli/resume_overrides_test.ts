@@ -23,7 +23,7 @@ import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts"
 
 const headOf = async (home: Home, run: string) => (await home.store.head(run))!;
 const resume = async (home: Home, ...texts: string[]) =>
-  await resumeOverrides(home, await headOf(home, "a"), texts);
+  await resumeOverrides(home, await headOf(home, "a"), { overrides: texts });
 
 Deno.test("resumeOverrides() takes numerics as replans, and settings that change no result", async () => {
   const home = await freshFakeHome();

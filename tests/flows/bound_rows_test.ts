@@ -245,10 +245,10 @@ Deno.test("a run that was recorded before rows were bounded keeps its graph", as
   delete recorded.data.on_long_prompt;
   delete recorded.data.check_template;
   delete recorded.data.prompt_tokens_max;
-  const { definition, config: read } = await recordedDefinition({
+  const { definition, config: read } = await recordedDefinition(home.store, {
     ...head,
     entry: "holdfast:online",
     config: JSON.stringify(recorded),
-  });
+  }, { accept: true });
   strictEqual(definition.build(read).hash, before.hash);
 });

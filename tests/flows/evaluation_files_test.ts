@@ -68,7 +68,7 @@ async function execute(
 ): Promise<{ head: RunHead; view: RunView; metrics: string[] }> {
   const { store, artifacts } = home;
   const head = (await store.head(id))!;
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(store, head);
   const rows = await rowTables(JSON.parse(head.config), { home: home.dir });
   const samplers = [new FakeSampler({ complete })];
   const { resources } = await fakeRun({

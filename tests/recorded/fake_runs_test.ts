@@ -30,7 +30,7 @@ type Place = { home: Home; store: Store; id: string };
  */
 async function execute({ home, store, id }: Place) {
   const head = (await store.head(id))!;
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(store, head, { accept: true });
   const rows = await rowTables(JSON.parse(head.config), { home: home.dir });
   const { artifacts } = home;
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;

@@ -79,7 +79,7 @@ Deno.test("no door runs an entry that is not a file of a directory which its use
         match(error.message, /^Cannot load the graph of run 'r\d+' from its entry: .+ Fix: /);
         return true;
       };
-      await rejects(recordedDefinition(head), says);
+      await rejects(recordedDefinition(home.store, head), says);
       await rejects(resumeRun(home, id), says);
       await rejects(forkRun(home, head, { round: 1 }), says);
     }
@@ -101,7 +101,7 @@ Deno.test("a link does not lead out of a chosen directory", () =>
     await Deno.symlink(outside, `${dir}/inside.ts`);
     const entry = `${pathToFileURL(`${dir}/inside.ts`).href}#doubled`;
     const head = await createRun(home, doubled, { config: { n: 1 }, entry, id: "linked" });
-    await rejects(recordedDefinition(head), /module name\.ts is in none of /);
+    await rejects(recordedDefinition(home.store, head), /module name\.ts is in none of /);
     strictEqual(ran(), false);
   }));
 
@@ -113,15 +113,17 @@ Deno.test("an entry in an allowed directory is imported", () =>
     const [ours, theirs] = [`${module}#doubled`, `${pathToFileURL(own).href}#doubled`];
     const a = await createRun(home, doubled, { config: { n: 1 }, entry: ours, id: "a" });
     const b = await createRun(home, doubled, { config: { n: 1 }, entry: theirs, id: "b" });
-    strictEqual((await recordedDefinition(a)).definition.name, "doubled");
-    await rejects(recordedDefinition(b), InvalidInputError);
+    strictEqual((await recordedDefinition(home.store, a)).definition.name, "doubled");
+    await rejects(recordedDefinition(home.store, b), InvalidInputError);
     Deno.env.set("HOLDFAST_ENTRY_ROOTS", dir);
-    strictEqual((await recordedDefinition(b)).definition.name, "doubled");
+    strictEqual((await recordedDefinition(home.store, b)).definition.name, "doubled");
     Deno.env.delete("HOLDFAST_ENTRY_ROOTS");
     // The current directory is one process's: another is asked.
     const runs = new URL("../../runs/mod.ts", import.meta.url).href;
     const asked = `const { recordedDefinition } = await import(${JSON.stringify(runs)});
-      console.log((await recordedDefinition(${JSON.stringify(b)})).definition.name);`;
+      console.log((await recordedDefinition({ read: () => [] }, ${
+      JSON.stringify(b)
+    })).definition.name);`;
     const args = [
       "eval",
       "--quiet",

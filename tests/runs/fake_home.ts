@@ -63,7 +63,7 @@ export async function executeFake(
 ) {
   const { store = home.store as MemoryStore, onEvent, beforeEnd, ...rest } = options;
   const head = (await store.head(id))!;
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(store, head);
   const { artifacts } = home;
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
   const places = {

@@ -31,7 +31,7 @@ async function start(
   { rows, tokens_max }: Start,
 ): Promise<string> {
   const head = (await store.head(id))!;
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(store, head);
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
   const trainer = new FakeTrainer({ artifacts, tokens_max });
   const places = { store, artifacts, run: id, dir: `${dir}/work/${id}`, rows };

@@ -25,11 +25,13 @@ Deno.test("resumable() without overrides is the recorded run", async () => {
 });
 
 Deno.test("resumable() sorts overrides into replans, settings and refused ones", async () => {
-  const { config, replan, settings, refused } = await resumable(home, head, [
-    "trainer.devices=[0, 2]",
-    "sampler.replicas=3",
-    "trainer.optimizer.lr=0.5",
-  ]);
+  const { config, replan, settings, refused } = await resumable(home, head, {
+    overrides: [
+      "trainer.devices=[0, 2]",
+      "sampler.replicas=3",
+      "trainer.optimizer.lr=0.5",
+    ],
+  });
   deepStrictEqual(replan, { "trainer.devices": [0, 2] });
   deepStrictEqual(settings, [{ path: "sampler.replicas", read_by: "workers", from: 1, to: 3 }]);
   deepStrictEqual(refused, [{ path: "trainer.optimizer.lr", from: 0.1, to: 0.5 }]);
@@ -38,18 +40,20 @@ Deno.test("resumable() sorts overrides into replans, settings and refused ones",
 });
 
 Deno.test("resumable() finds nothing to change in a value that the run has", async () => {
-  const { settings, refused } = await resumable(home, head, ["sampler.replicas=1", "seed=3"]);
+  const { settings, refused } = await resumable(home, head, {
+    overrides: ["sampler.replicas=1", "seed=3"],
+  });
   deepStrictEqual({ settings, refused }, { settings: [], refused: [] });
 });
 
 Deno.test("resumable() says what is no override, and what is no setting", async () => {
   await rejects(
-    resumable(home, head, ["trainer.devices"]),
+    resumable(home, head, { overrides: ["trainer.devices"] }),
     (error) =>
       error instanceof InvalidInputError &&
       /^Cannot resume with 'trainer\.devices' because /.test(error.message),
   );
-  await rejects(resumable(home, head, ["sampler.replica=3"]), ConfigError);
+  await rejects(resumable(home, head, { overrides: ["sampler.replica=3"] }), ConfigError);
 });
 
 Deno.test("forkableRound() is the newest closed round that takes the overrides", async () => {

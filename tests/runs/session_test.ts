@@ -2,7 +2,7 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, DrainedError, type EngineEvent, graph } from "../../engine/mod.ts";
 import { Paths, Rows } from "../../flows/mod.ts";
-import { createRun, executeRun, Home, recordedDefinition } from "../../runs/mod.ts";
+import { createRun, executeRun, Home, recordedDefinition, thisRelease } from "../../runs/mod.ts";
 import { rowsOf, scratch } from "../flows/fixtures.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
@@ -36,7 +36,10 @@ Deno.test("createRun() records a run with its directory, and starts nothing", as
     const head = await createRun(home, place, { config: { seed: 4 }, entry: ENTRY, id: "a" });
     deepStrictEqual([head.id, head.epoch, head.status], ["a", 0, "created"]);
     deepStrictEqual(JSON.parse(head.config), { seed: 4 });
-    deepStrictEqual(JSON.parse(head.packages), { deno: Deno.version.deno });
+    deepStrictEqual(JSON.parse(head.packages), {
+      deno: Deno.version.deno,
+      ...thisRelease(),
+    });
     strictEqual((await Deno.stat(home.runDir("a"))).isDirectory, true);
     deepStrictEqual(await home.store.read("a", { kinds: ["intent"] }), []);
   });
@@ -133,7 +136,7 @@ Deno.test("executeRun() ends the work on a worker's environment when it should s
     mode: 0o700,
   });
   const head = await createFakeRun(home, "a", { rounds: 1, trainer: { python } });
-  const { definition, config } = await recordedDefinition(head);
+  const { definition, config } = await recordedDefinition(home.store, head);
   const stop = new AbortController();
   const seen = Deno.watchFs(home.dir, { recursive: false });
   const stopped = (async () => {
