@@ -1,10 +1,5 @@
 import { z } from "zod";
-import {
-  type AlgorithmDescription,
-  type RatioBounds,
-  saidOf,
-  type ScoredColumn,
-} from "../data/mod.ts";
+import { type AlgorithmDescription, type RatioBounds, type ScoredColumn } from "../data/mod.ts";
 import type {
   Algorithm,
   AnyAlgorithm,
@@ -36,35 +31,22 @@ type Choice<Table> = z.ZodDiscriminatedUnion<
 
 /**
  * The schema of one choice: an algorithm of a table by name, with its settings next to it, or one
- * in a Python file. `settings`: as in a new run, or as older runs recorded them.
+ * in a Python file.
  */
 function choiceOf<Table extends Record<string, AnyAlgorithm>>(
   table: Table,
-  settings = (shape: z.ZodRawShape): z.ZodRawShape => shape,
 ): Choice<Table> {
   const options = Object.values(table).map(({ name, about, config }) =>
     z.strictObject({
       name: about === undefined ? z.literal(name) : z.literal(name).describe(about),
       ...profileField(name),
-      ...settings(config.shape),
+      ...config.shape,
     }).check(...(config.def.checks ?? []) as [])
   );
   const all: z.core.$ZodTypeDiscriminable[] = [...options, PythonAlgorithm];
   return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<
     Table
   >;
-}
-
-/**
- * A record lacks settings that are newer than it. They have the value that the code used before
- * they existed.
- */
-function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
-  const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
-  return Object.fromEntries(fields.map(([name, field]) => {
-    const { before } = saidOf(field);
-    return [name, before === undefined ? field : field.unwrap().default(before.value)];
-  }));
 }
 
 function profileField(algorithm: string): { profile?: z.ZodType } {
@@ -89,11 +71,8 @@ export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
 export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 
-/** Any algorithm with its settings, as a new run receives them. */
-export const NewAlgorithm: Choice<typeof ALGORITHMS> = choiceOf(ALGORITHMS);
-
-const /** @internal */ algorithmChoiceSchema = choiceOf(ALGORITHMS, asRecorded);
-/** Any algorithm with its settings, as runs record it. */
+const /** @internal */ algorithmChoiceSchema = choiceOf(ALGORITHMS);
+/** Any algorithm with its settings. */
 export type AlgorithmChoice = z.infer<typeof algorithmChoiceSchema>;
 /** Schema of {@linkcode AlgorithmChoice}. */
 export const AlgorithmChoice: typeof algorithmChoiceSchema = algorithmChoiceSchema;

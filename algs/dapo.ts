@@ -54,7 +54,7 @@ export const dapo = policyGradient({
     surplus: z.enum(SURPLUS).default("discard").describe(
       "Usable groups past the end of a round: discard them, reuse them in the next round, " +
         "or reuse and rescore them.",
-    ).register(setting, { before: { value: "rescore" } }),
+    ),
   },
   check: checkOverlong,
   refill: (

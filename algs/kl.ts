@@ -80,7 +80,7 @@ export const klScaled = {
   kl_scaled: z.boolean().default(false).describe(
     "Confirms that a KL in the reward is intentionally divided by the group's standard " +
       "deviation with it.",
-  ).register(setting, { before: { value: true } }),
+  ),
 };
 
 /** The initial value of the steered weight. */

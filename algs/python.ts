@@ -31,7 +31,7 @@ export const PythonAlgorithm = z.strictObject({
   ),
   parts: z.boolean().optional().describe(
     "Whether credit reads each reward by itself, `round.parts`. Read from the file if absent.",
-  ).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" }),
+  ).register(setting, { numerics: false, fork: "free", resume: "refused" }),
   sha256: z.string().nullable().default(null).describe(
     "sha256 of the file when the run was created. Read from the file.",
   ),

@@ -27,7 +27,7 @@ import { policyLoss } from "./policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
 import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms.ts";
 
-const ADDED = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" } as const;
+const ADDED = { numerics: false, fork: "free", resume: "refused" } as const;
 
 export const sapo = rewardAlgorithm({
   name: "sapo",

@@ -1,10 +1,4 @@
-import {
-  type AlgorithmChoice,
-  ALGORITHMS,
-  NewAlgorithm,
-  parsePythonAlgorithm,
-  profileOf,
-} from "../algs/mod.ts";
+import { AlgorithmChoice, ALGORITHMS, parsePythonAlgorithm, profileOf } from "../algs/mod.ts";
 import { didYouMean, overridden } from "../configs/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 
@@ -28,7 +22,7 @@ export function choiceOf(
   }
   const written = settingsOf(overrides);
   const profile = profileOf(String(written.profile), name);
-  const parsed = NewAlgorithm.safeParse({ name, ...profile?.settings, ...written });
+  const parsed = AlgorithmChoice.safeParse({ name, ...profile?.settings, ...written });
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) =>
     `${path.join(".") || name}: ${message}`

@@ -21,7 +21,6 @@ const START: SettingFacts = {
   numerics: false,
   fork: { fixed: "start", why: "every version of the prefix descends from it" },
   resume: "refused",
-  since: "0.1.0",
 };
 
 export const ModelConfig = z.strictObject({
@@ -64,21 +63,11 @@ const promptBounds = {
   prompt_tokens_max: z.int().positive().nullable().default(null).describe(
     "Maximum tokens per prompt; null: the model's limit minus one token for the completion.",
   ).register(setting, { unit: "tokens" }),
-  on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
-    .register(setting, { before: { value: "unchecked" } }).describe(
-      "What to do with a longer prompt. error: stop before generating anything. drop: skip " +
-        "its row, and count it. " +
-        "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
-    ),
-  check_template: z.boolean().default(true).register(setting, {
-    ...ROW_FACTS,
-    before: { value: false },
-  })
-    .describe(
-      "With on_long_prompt: unchecked, render the first row of each shape (tools, roles and " +
-        "fields of messages) and refuse it if the chat template leaves something out. Otherwise " +
-        "every row is rendered in any case.",
-    ),
+  on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error").describe(
+    "What to do with a longer prompt. error: stop before generating anything. drop: skip " +
+      "its row, and count it. " +
+      "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
+  ),
 };
 
 const /** @internal */ trainingDataSchema = z.strictObject({
@@ -97,7 +86,7 @@ export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
 export const SupervisedData = trainingDataSchema.extend({
   teach: z.enum(["all", "last"]).default("all").describe(
     "Which of the assistant's turns in `messages` are trained: all of them, or the last.",
-  ).register(setting, { ...ROW_FACTS, before: { value: "last" } }),
+  ).register(setting, { ...ROW_FACTS }),
 }).register(setting, ROW_FACTS);
 export const EvaluationData = z.strictObject({
   eval: z.array(SourceConfig).default([]).describe(EVAL),
@@ -114,7 +103,7 @@ export const ReferenceConfig = z.strictObject({
     "Rounds between updates of the reference to the current policy; null: never.",
   ).register(setting, { unit: "rounds" }),
   offload: z.boolean().default(false).describe("Keep it in CPU memory between uses."),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
 /** How an evaluation judges its rewards. */
@@ -122,16 +111,16 @@ export const judging = {
   right_at: z.number().nullable().default(null).describe(
     "Score of the first reward from which a sample counts as right; null: decided by the " +
       "first reward that defines right.",
-  ).register(setting, { before: { value: 1 } }),
+  ),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails if the grader fails on more than this share of an evaluation's samples.",
-  ).register(setting, { unit: "fraction", resume: "stages", before: { value: 1 } }),
+  ).register(setting, { unit: "fraction", resume: "stages" }),
 };
 
 const files = z.enum(["apart", "together"]).default("apart").describe(
   "apart: one result per file of data.eval, called by its `name` or else its file name. " +
     "together: one result for all.",
-).register(setting, { before: { value: "together" } });
+);
 
 /** Evaluation of one policy. Training evaluates its first and its last policy. */
 export const EvaluationConfig = z.strictObject({
@@ -145,7 +134,7 @@ export const EvaluationConfig = z.strictObject({
   majority: z.boolean().default(true).describe(
     "With several samples per problem, also maj@k: whether the most common answer is right, if " +
       "the reward that defines right reads answers.",
-  ).register(setting, { ...MEASURED, before: { value: false } }),
+  ).register(setting, { ...MEASURED }),
   files,
   ...judging,
   sets: z.array(EvaluationSetConfig).default([]).describe(
@@ -190,7 +179,7 @@ export const CheckpointsConfig = z.strictObject({
   }).nullable().default(null).describe(
     "Keep the checkpoints with the best value of a metric. null: none.",
   ),
-}).register(setting, { numerics: false, fork: "free", resume: "stages", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "stages" });
 export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
@@ -199,7 +188,7 @@ export const RecoveryConfig = z.strictObject({
       "from there on the gradient is the same to " +
       "rounding, not bit-identical. false: the run stops with an error.",
   ),
-}).register(setting, { numerics: false, fork: "free", resume: "workers", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "workers" });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
 /** Evaluation on held-out pairs: how often, and by how much, the better completion is preferred. */
@@ -216,6 +205,5 @@ export const PairEvaluationConfig = z.strictObject({
   numerics: false,
   fork: { fixed: "round_1", why: "the start was evaluated on them" },
   resume: "refused",
-  since: "0.1.0",
 });
 export type PairEvaluationConfig = z.infer<typeof PairEvaluationConfig>;

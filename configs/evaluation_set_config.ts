@@ -7,7 +7,6 @@ export const MEASURED: SettingFacts = {
   numerics: false,
   fork: "free",
   resume: "refused",
-  since: "0.1.0",
 };
 const ROWS: SettingFacts = { ...MEASURED, rows: true };
 

@@ -23,8 +23,8 @@ export function configJsonSchema(): Json {
   return dropSafeBounds({ ...schema, title: "Holdfast configuration", definitions }) as Json;
 }
 
-function factKeys({ unit, numerics, fork, resume, since }: Partial<SettingFacts>): Json {
-  const said = { unit, numerics, fork, resume, since };
+function factKeys({ unit, numerics, fork, resume }: Partial<SettingFacts>): Json {
+  const said = { unit, numerics, fork, resume };
   return Object.fromEntries(
     Object.entries(said).flatMap(([name, fact]) => fact === undefined ? [] : [[`x-${name}`, fact]]),
   );

@@ -8,7 +8,6 @@ import { ConfigError, type ConfigProblem } from "./problem.ts";
 import type { Blocks } from "./rule_blocks.ts";
 import { brokenRules } from "./rules.ts";
 import { type Config, type Flow, FLOWS } from "./schema.ts";
-import { restoreRecorded } from "./recorded.ts";
 import { type UsedProfile, withProfile } from "./profile_settings.ts";
 import type { Path } from "./schema_walk.ts";
 import { isFields, type Moved, writeOut } from "./short_forms.ts";
@@ -106,7 +105,7 @@ export function readConfig(recorded: unknown): Config {
   if (schema === undefined) {
     throw new TypeError(`Cannot read the recorded configuration: its flow is ${flow}`);
   }
-  return schema.parse(restoreRecorded(schema, recorded));
+  return schema.parse(recorded);
 }
 
 /** Types first, then the rules between the blocks whose types are right. */

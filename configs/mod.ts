@@ -31,7 +31,6 @@ export { metricName } from "./metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
 export { overridden, parseOverride, setAt } from "./overrides.ts";
 export { parseRewards } from "./parse_rewards.ts";
-export { restoreRecorded } from "./recorded.ts";
 export { Decontamination, LengthLimits, PreparedNeeds } from "./prepare_config.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";

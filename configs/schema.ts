@@ -26,7 +26,7 @@ import { TrackConfig, TRACKED } from "./track_config.ts";
 import { SamplerConfig, TrainerConfig, ValueModelConfig, WorkersConfig } from "../workers/mod.ts";
 
 /** Of a setting that no rule is about. */
-const PLAIN: SettingFacts = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" };
+const PLAIN: SettingFacts = { numerics: false, fork: "free", resume: "refused" };
 /** Of a number that places the next draw. */
 const DRAWN: SettingFacts = {
   ...PLAIN,

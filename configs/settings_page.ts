@@ -21,10 +21,9 @@ settings are for.
   \`yes\`: no result depends on it. \`replan\`: results depend on it up to rounding, and the
   change is recorded. Empty: only a fork or a new run can change it.
 - **numerics**: \`yes\` if it is part of a version's recorded [numerics](guarantee.md).
-- **since**: the first version of Holdfast that has it.
 `;
 
-const COLUMNS = ["setting", "default", "unit", "fork", "resume", "numerics", "since"];
+const COLUMNS = ["setting", "default", "unit", "fork", "resume", "numerics"];
 
 type Row = { path: string; cells: string[]; flows: Set<string> };
 
@@ -79,7 +78,6 @@ function cellsOf({ path, said, facts }: Setting, all: readonly Setting[]): strin
     [...new Set(forks)].join(", "),
     resume === "refused" ? "" : resume!,
     facts.numerics ? "yes" : "",
-    facts.since!,
   ];
 }
 

@@ -6,7 +6,6 @@ export const TRACKED: SettingFacts = {
   numerics: false,
   fork: "free",
   resume: "workers",
-  since: "0.1.0",
 };
 
 const /** @internal */ metricStyles = ["holdfast", "trl", "verl", "openrlhf"] as const;

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { setting } from "./setting.ts";
 
 /** Arguments that the worker itself passes when it renders a template. */
 const OWN = [
@@ -22,9 +21,7 @@ export const chatSettings = {
   ).default({}).describe(
     "Arguments of the model's chat template, e.g. { enable_thinking: false }.",
   ),
-  turn_end: z.enum(["template", "eos_token"]).default("template").register(setting, {
-    before: { value: "eos_token" },
-  })
+  turn_end: z.enum(["template", "eos_token"]).default("template")
     .describe(
       "What ends the model's turn in a chat. template: what its chat template writes there. " +
         "eos_token: the tokenizer's " +

@@ -1,6 +1,5 @@
 import { decode, encode } from "@msgpack/msgpack";
 import { z } from "zod";
-import { recorded } from "./left_out.ts";
 import {
   type GeneratedSlab,
   Sampling,
@@ -46,8 +45,7 @@ export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
     ...group,
     trajectories: group.trajectories.map(pack),
   }));
-  const sampling = recorded(Sampling, slab.sampling);
-  return encode({ ...slab, sampling, groups }, { ignoreUndefined: true });
+  return encode({ ...slab, groups }, { ignoreUndefined: true });
 }
 
 /**

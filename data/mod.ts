@@ -18,7 +18,6 @@ export * from "./errors.ts";
 export * from "./expression.ts";
 export { type FileRow, fileRows } from "./file_rows.ts";
 export { HASH_BYTES, hashOf, HashSet } from "./hash_set.ts";
-export { leftOut, recorded } from "./left_out.ts";
 export { hubName, hubNameText } from "./hub_name.ts";
 export { firstColumns } from "./first_columns.ts";
 export { digestFile } from "./json_lines.ts";

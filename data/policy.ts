@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
-import { leftOut, recorded } from "./left_out.ts";
 import { setting } from "./setting.ts";
 
 /** Low-rank adapters in place of all weights: how they are created, and what they compute. */
@@ -19,10 +18,10 @@ type LoraShape = z.infer<typeof LoraShape>;
  * configuration.
  */
 export const StepCut = z.strictObject({
-  logits_chunk_tokens: leftOut(z.int().positive().nullable(), 4096).describe(
+  logits_chunk_tokens: z.int().positive().nullable().describe(
     "null: never in chunks.",
   ),
-  packing: leftOut(z.boolean(), false).describe(
+  packing: z.boolean().describe(
     "Sequences are packed into rows, with a group's common prefix stored once; false: they " +
       "are padded.",
   ),
@@ -40,28 +39,22 @@ export const Numerics = z.strictObject({
   packages: z.record(z.string(), z.string()),
   micro_batch_tokens_max: z.int(),
   ...StepCut.shape,
-  dropout: leftOut(z.number(), 0),
-  lora: leftOut(LoraShape.nullable(), null),
-  offload: leftOut(z.strictObject({ optimizer: z.boolean(), parameters: z.boolean() }), {
-    optimizer: false,
-    parameters: false,
-  }),
-  attn_implementation: leftOut(z.string().nullable(), null),
-  trust_remote_code: leftOut(z.boolean(), false),
-  open_with_missing: leftOut(z.boolean(), false),
+  dropout: z.number(),
+  lora: LoraShape.nullable(),
+  offload: z.strictObject({ optimizer: z.boolean(), parameters: z.boolean() }),
+  attn_implementation: z.string().nullable(),
+  trust_remote_code: z.boolean(),
+  open_with_missing: z.boolean(),
 });
 export type Numerics = z.infer<typeof Numerics>;
 
 /** For a model with padded rows and no vocabulary to chunk, fully trained and without dropout. */
-export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & {
-  lora: null;
-} = Numerics
-  .pick({
-    logits_chunk_tokens: true,
-    packing: true,
-    dropout: true,
-    lora: true,
-  }).parse({}) as never;
+export const PLAIN_NUMERICS = {
+  logits_chunk_tokens: 4096,
+  packing: false,
+  dropout: 0,
+  lora: null,
+} satisfies Partial<Numerics>;
 
 /** The part of numerics that an operation receives. */
 export function stepCut({ logits_chunk_tokens, packing }: StepCut): StepCut {
@@ -90,7 +83,6 @@ const /** @internal */ optimizerSchema = z.strictObject({
     numerics: false,
     fork: { fixed: "round_1", why: "optimizers cannot share their state" },
     resume: "refused",
-    since: "0.1.0",
   }),
   lr: z.number().positive().default(1e-6).describe("The learning rate."),
   betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe(
@@ -113,7 +105,7 @@ const /** @internal */ optimizerSchema = z.strictObject({
     "Gradients are scaled down to this norm; null: never.",
   ),
   schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 /** The optimizer, with its schedule and its clip. */
 export type Optimizer = z.infer<typeof optimizerSchema>;
 /** Schema of {@linkcode Optimizer}. */
@@ -136,8 +128,8 @@ export const VersionRecord = z.discriminatedUnion("kind", [
     kind: z.literal("base"),
     model_digest: z.string(),
     optimizer: Optimizer,
-    head: leftOut(ModelHead.nullable(), null),
-    lora: leftOut(LoraShape.nullable(), null).describe(
+    head: ModelHead.nullable(),
+    lora: LoraShape.nullable().describe(
       "The adapter that is trained instead of the weights of model_digest.",
     ),
   }),
@@ -151,11 +143,6 @@ export const VersionRecord = z.discriminatedUnion("kind", [
   }),
 ]);
 export type VersionRecord = z.infer<typeof VersionRecord>;
-
-/** A version's record as its artifact holds it; the id is its hash. */
-export function recordedVersion(record: VersionRecord): z.input<typeof VersionRecord> {
-  return recorded(VersionRecord, record);
-}
 
 const /** @internal */ policySchema = z.strictObject({
   version: z.string().describe("sha256 of the VersionRecord."),

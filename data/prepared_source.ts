@@ -7,7 +7,6 @@ export const PREPARED: SettingFacts = {
   numerics: false,
   fork: "free",
   resume: "refused",
-  since: "0.1.0",
 };
 
 /** A setting of a source in a further place, with facts that hold there. */

@@ -33,18 +33,10 @@ export type SettingFacts = {
   numerics: boolean;
   fork: InFork;
   resume: InResume;
-  /** The first version of Holdfast that has it. */
-  since: string;
   /** The loop whose rounds read it; without one, all. */
   loop?: string;
   /** Whether it decides which rows exist: a fork that changes it reads them again. */
   rows?: true;
-  /**
-   * What it means in a run recorded before it existed, if that differs from today's default. Not
-   * inherited from its block. A recorded configuration without the field is read with this value,
-   * so an old run keeps its meaning.
-   */
-  before?: { value: unknown };
 };
 
 /**
@@ -69,7 +61,7 @@ export function saidOf(schema: z.ZodType): Partial<SettingFacts> {
 
 /** The facts of the fields in a block with these facts. */
 export function inside(
-  { unit: _, before: __, ...block }: Partial<SettingFacts>,
+  { unit: _, ...block }: Partial<SettingFacts>,
   schema: z.ZodType,
 ): Partial<SettingFacts> {
   return { ...block, ...saidOf(schema) };

@@ -10,7 +10,6 @@ export const ROW_FACTS: SettingFacts = {
     why: "the draws of the prefix came from it, and the next draws continue there",
   },
   resume: "refused",
-  since: "0.1.0",
   rows: true,
 };
 

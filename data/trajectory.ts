@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { leftOut } from "./left_out.ts";
 import { setting } from "./setting.ts";
 
 const /** @internal */ stopReasonSchema = z.enum([
@@ -25,7 +24,7 @@ export type VersionSpan = z.infer<typeof versionSpanSchema>;
 /** Schema of {@linkcode VersionSpan}. */
 export const VersionSpan: typeof versionSpanSchema = versionSpanSchema;
 
-const ADDED = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" } as const;
+const ADDED = { numerics: false, fork: "free", resume: "refused" } as const;
 
 const /** @internal */ samplingSchema = z.strictObject({
   temperature: z.number().nonnegative().default(1).describe(
@@ -37,10 +36,10 @@ const /** @internal */ samplingSchema = z.strictObject({
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary.").register(setting, {
     unit: "tokens",
   }),
-  min_p: leftOut(z.number().min(0).max(1), 0).describe(
+  min_p: z.number().min(0).max(1).default(0).describe(
     "Sample only from tokens at least this share as likely as the likeliest; 0: from all.",
   ).register(setting, { ...ADDED, unit: "fraction" }),
-  repetition_penalty: leftOut(z.number().positive(), 1).describe(
+  repetition_penalty: z.number().positive().default(1).describe(
     "Divides the positive logits of tokens that the prompt or the completion has, and multiplies " +
       "their negative ones; 1: changes nothing.",
   ).register(setting, ADDED),
@@ -51,10 +50,10 @@ const /** @internal */ samplingSchema = z.strictObject({
   stop: z.array(z.string()).default([]).describe(
     "Strings that end a completion, in addition to the end-of-sequence token.",
   ),
-  stop_token_ids: leftOut(z.array(z.int().nonnegative()), []).describe(
+  stop_token_ids: z.array(z.int().nonnegative()).default([]).describe(
     "Tokens that end a completion, in addition to the end-of-sequence token.",
   ).register(setting, ADDED),
-  ignore_eos: leftOut(z.boolean(), false).describe(
+  ignore_eos: z.boolean().default(false).describe(
     "Sample on after the end-of-sequence token: only `stop`, stop_token_ids and tokens_max end a " +
       "completion. For benchmarks of one length.",
   ).register(setting, ADDED),

@@ -16,7 +16,7 @@ type MixtureData = Partial<Pick<z.infer<typeof TrainingData>, "train" | "curricu
  */
 export type RowsConfig = {
   data?:
-    & Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt" | "check_template">
+    & Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt">
     & MixtureData;
   sampler?: { max_model_len: number | null };
   /** With `chatSettings`, if the model has them. */
@@ -34,9 +34,9 @@ export function openRows(
 ): Ref<OpenedSplit> {
   const opened = g.stage(openData, { split, ...chatOf(model) });
   if (data === undefined) return opened;
-  const { prompt_tokens_max, on_long_prompt, check_template } = data;
+  const { prompt_tokens_max, on_long_prompt } = data;
   if (on_long_prompt === "unchecked") {
-    return check_template ? g.stage(checkTemplate, { data: opened, use, model_path }) : opened;
+    return g.stage(checkTemplate, { data: opened, use, model_path });
   }
   const sequence_tokens_max = use === "prompt" ? sampler?.max_model_len ?? null : null;
   return g.stage(boundRows, {

@@ -1,21 +1,14 @@
-import type { z } from "zod";
-import { recorded, Sampling } from "../data/mod.ts";
+import { Sampling } from "../data/mod.ts";
 import type { SamplerConfig } from "../workers/mod.ts";
 
-/**
- * As stages' inputs have it: without what their records omit.
- * @internal
- */
-type RecordedSampling = z.input<typeof Sampling>;
-
 /** How tokens are drawn, from the sampler's whole block. */
-export function samplingOf(sampler: SamplerConfig): RecordedSampling {
+export function samplingOf(sampler: SamplerConfig): Sampling {
   const names = Object.keys(Sampling.shape) as (keyof Sampling)[];
   const own = Object.fromEntries(names.map((name) => [name, sampler[name]]));
-  return recorded(Sampling, Sampling.parse(own));
+  return Sampling.parse(own);
 }
 
 /** The same, always taking the most likely token. */
-export function greedyOf(sampler: SamplerConfig): RecordedSampling {
+export function greedyOf(sampler: SamplerConfig): Sampling {
   return samplingOf({ ...sampler, temperature: 0, top_p: 1, top_k: -1, min_p: 0 });
 }

@@ -14,7 +14,6 @@ export const graderSetting = {
   numerics: false,
   fork: "free",
   resume: "refused",
-  since: "0.1.0",
 } as const;
 
 /** One sample to score. */

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isFromSources, setting, type SettingFacts } from "../data/mod.ts";
 
-const ADDED: SettingFacts = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" };
+const ADDED: SettingFacts = { numerics: false, fork: "free", resume: "refused" };
 
 /** The least and the greatest value that a number may have. */
 export const Clip = z.tuple([z.number(), z.number()]).refine(

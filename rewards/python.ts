@@ -17,7 +17,7 @@ const /** @internal */ config = z.strictObject({
   ),
   style: RewardStyle.optional().describe(
     "The framework whose conventions the function follows. Absent: recognised by its signature.",
-  ).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" }),
+  ).register(setting, { numerics: false, fork: "free", resume: "refused" }),
   timeout_ms: z.int().positive().default(10_000).describe(
     "A call that takes longer fails its samples.",
   ).register(setting, { unit: "ms", resume: "stages" }),

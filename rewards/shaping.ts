@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting, type SettingFacts } from "../data/mod.ts";
 import { Clip } from "./entry_settings.ts";
 
-const FACTS: SettingFacts = { numerics: false, fork: "free", resume: "refused", since: "0.1.0" };
+const FACTS: SettingFacts = { numerics: false, fork: "free", resume: "refused" };
 
 const Truncated = z.strictObject({
   add: z.number().optional().describe("Added to its reward.").register(setting, FACTS),

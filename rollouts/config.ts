@@ -21,7 +21,7 @@ const /** @internal */ rolloutsConfigSchema = z.strictObject({
   reward_processes: z.int().positive().default(2).describe(
     "Processes that run rewards written in Python.",
   ).register(setting, { unit: "processes", resume: "workers" }),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 /** The `rollouts:` block: how prompts become trajectories. */
 export type RolloutsConfig = z.infer<typeof rolloutsConfigSchema>;
 /** Schema of {@linkcode RolloutsConfig}. */

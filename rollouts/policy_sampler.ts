@@ -1,4 +1,4 @@
-import { recorded, Sampling, type Slab } from "../data/mod.ts";
+import { type Sampling, type Slab } from "../data/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 import {
   ask,
@@ -97,7 +97,6 @@ export class PolicySampler {
     const args = {
       version: published.policy.version,
       slab: promptsOf(slab),
-      recorded_sampling: recorded(Sampling, rest.sampling),
       ...rest,
     };
     const holder = await this.#holder(args, caller);

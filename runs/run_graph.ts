@@ -1,11 +1,5 @@
 import type { z } from "zod";
-import {
-  readConfig,
-  restoreRecorded,
-  type SettingChange,
-  settingChanges,
-  withSettings,
-} from "../configs/mod.ts";
+import { readConfig, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
 import {
   canonicalJson,
   checkJournal,
@@ -116,7 +110,7 @@ export async function recordedDefinition(
   const [module, name = ""] = head.entry.split("#");
   const loaded = await importEntry(head);
   const definition = loaded[name] as AnyDefinition | undefined;
-  if (definition) return { definition, config: restoreRecorded(definition.config, recorded) };
+  if (definition) return { definition, config: recorded };
   throw new InvalidInputError(
     `Cannot resume run '${head.id}' because ${module} exports no graph '${name}'`,
     {
@@ -150,21 +144,17 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
 
 /**
  * The configuration of a recorded run, which a script passes again, and the changed settings that
- * are allowed. If the script omits a setting that is newer than the run, it has its old meaning.
+ * are allowed.
  */
 function sameConfig<In, C, T>(
   head: RunHead,
   { config: schema }: GraphDefinition<In, C, T>,
   { given, earlier }: { given: In; earlier: readonly SettingChange[] },
 ): { meant: In; settings: SettingChange[] } {
-  const recorded = restoreRecorded(schema, JSON.parse(head.config));
+  const recorded = JSON.parse(head.config);
   const known = canonicalJson(schema.parse(recorded) ?? null);
-  for (const meant of [given, restoreRecorded(schema, given)]) {
-    if (canonicalJson(schema.parse(meant) ?? null) === known) {
-      return { meant: meant as In, settings: [] };
-    }
-  }
   const now = schema.parse(given);
+  if (canonicalJson(now ?? null) === known) return { meant: given, settings: [] };
   const changes = settingChanges(schema, {
     from: schema.parse(withSettings(recorded, earlier)),
     to: now,

@@ -1,4 +1,3 @@
-import { restoreRecorded } from "../configs/mod.ts";
 import {
   type Graph,
   InvalidInputError,
@@ -111,7 +110,7 @@ async function definitionOf(
       : modules.find((module) => module[name] !== undefined);
     if (given) {
       const definition = given[name]!;
-      return { definition, config: restoreRecorded(definition.config, JSON.parse(run.config)) };
+      return { definition, config: JSON.parse(run.config) };
     }
     throw new InvalidInputError(
       `Cannot run '${run.id}' because its graph cannot be loaded from ${run.entry}: ${

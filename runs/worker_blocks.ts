@@ -1,7 +1,7 @@
 /** Which worker processes a configuration requests, and how replans change them. */
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { type PrepareConfig, RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
+import { type PrepareConfig, RecoveryConfig } from "../configs/mod.ts";
 import { type NewRow, recordedValue } from "../engine/mod.ts";
 import { RolloutsConfig } from "../rollouts/mod.ts";
 import {
@@ -55,10 +55,10 @@ export function workerBlocks(
     rollouts?: object;
     recovery?: object;
   };
-  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, trains));
+  const trainer = RecordedTrainer.parse(trains);
   const sampler = config.sampler === undefined
     ? NO_SAMPLERS
-    : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
+    : RecordedSampler.parse(config.sampler);
   const { reward_processes } = RolloutsConfig.parse(rollouts ?? {});
   const workers = WorkersConfig.parse(config.workers ?? {});
   const { allow_replan } = RecoveryConfig.parse(recovery ?? {});

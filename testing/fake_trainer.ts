@@ -6,6 +6,7 @@ import {
   decodeSlab,
   encodeColumn,
   Numerics,
+  PLAIN_NUMERICS,
   type PreferencePair,
   PythonSource,
   type Row,
@@ -25,6 +26,11 @@ const FAKE_NUMERICS = Numerics.parse({
   device: "fake",
   packages: {},
   micro_batch_tokens_max: 1,
+  offload: { optimizer: false, parameters: false },
+  attn_implementation: null,
+  trust_remote_code: false,
+  open_with_missing: false,
+  ...PLAIN_NUMERICS,
 });
 
 /**

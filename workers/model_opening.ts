@@ -6,7 +6,6 @@ const FIXED: SettingFacts = {
   numerics: true,
   fork: { fixed: "start", why: "every version of the prefix was computed with it" },
   resume: "refused",
-  since: "0.1.0",
 };
 
 /**
@@ -39,8 +38,6 @@ export const ModelOpening = z.strictObject({
     numerics: false, // It decides whether a step is taken, not its bits.
     fork: "free",
     resume: "workers",
-    since: "0.1.0",
-    before: { value: true },
   }),
 });
 /** How a model is opened. */

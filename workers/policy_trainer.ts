@@ -8,7 +8,6 @@ import {
   type Optimizer,
   type Policy,
   type RatioBounds,
-  recordedVersion,
   type ScoredColumn,
   stepCut,
 } from "../data/mod.ts";
@@ -123,7 +122,7 @@ export class PolicyTrainer {
     const { head = null } = this.#options;
     const { lora } = await this.#options.numerics(1);
     const record = await this.#artifacts.putJson(
-      recordedVersion({ kind: "base", model_digest: output.digest, optimizer, head, lora }),
+      { kind: "base", model_digest: output.digest, optimizer, head, lora },
     );
     const note = { ...this.#calls.mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
@@ -149,7 +148,7 @@ export class PolicyTrainer {
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const numerics = await this.#options.numerics(micro_batch_tokens_max);
     const given = { parent: policy.version, batch, loss, optimizer, numerics };
-    const identity = recordedVersion({ kind: "trained", ...given });
+    const identity = { kind: "trained", ...given };
     const bytes = new TextEncoder().encode(canonicalJson(identity));
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
     // Written while the step runs, because nothing reads it before the result is recorded.

@@ -43,7 +43,7 @@ const /** @internal */ samplerConfigSchema = z.strictObject({
     "Interpreter of a custom environment, which Holdfast checks but never changes; null: a " +
       "managed environment.",
   ),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 /** The `sampler:` block: the worker groups that generate, and how tokens are drawn. */
 export type SamplerConfig = z.infer<typeof samplerConfigSchema>;
 /** Schema of {@linkcode SamplerConfig}. */

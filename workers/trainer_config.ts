@@ -116,7 +116,7 @@ const /** @internal */ trainerConfigSchema = z.strictObject({
     "Interpreter of a custom environment, which Holdfast checks but never changes; null: a " +
       "managed environment.",
   ),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 /** The `trainer:` block. */
 export type TrainerConfig = z.infer<typeof trainerConfigSchema>;
 /** Schema of {@linkcode TrainerConfig}. */

@@ -54,7 +54,7 @@ export const ValueModelConfig = z.strictObject({
       "else the trainer's.",
   ),
   python: own("python", TrainerConfig.shape.python),
-}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "refused" });
 export type ValueModelConfig = z.infer<typeof ValueModelConfig>;
 
 type Block = Omit<TrainerConfig, "optimizer">;

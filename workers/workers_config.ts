@@ -31,7 +31,7 @@ const /** @internal */ workersConfigSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(0).describe(
     "Port the hub listens on; 0: any free port.",
   ),
-}).register(setting, { numerics: false, fork: "free", resume: "workers", since: "0.1.0" });
+}).register(setting, { numerics: false, fork: "free", resume: "workers" });
 /** The `workers:` block: time limits and places of the worker processes. */
 export type WorkersConfig = z.infer<typeof workersConfigSchema>;
 /** Schema of {@linkcode WorkersConfig}. */

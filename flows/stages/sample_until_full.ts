@@ -41,7 +41,7 @@ const Input = z.strictObject({
   last: z.int().positive().describe("The loop's last round: groups past its cut are surplus."),
   count: z.int().positive().describe("Groups in a full round, and prompts per batch of draws."),
   batches_max: z.int().positive(),
-  surplus: z.enum(SURPLUS).default("rescore").describe(
+  surplus: z.enum(SURPLUS).describe(
     "What to do with usable groups past the cut.",
   ),
   draws: Draws,

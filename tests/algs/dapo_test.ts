@@ -37,11 +37,6 @@ Deno.test("DAPO's defaults are the paper's clip, ten draws a round and no penalt
   deepStrictEqual(refillOf(AlgorithmChoice.parse({ name: "dapo", refill_batches_max: 0 })), null);
 });
 
-Deno.test("DAPO in a record without surplus rescored what was left over", () => {
-  const recorded = refillOf(AlgorithmChoice.parse({ name: "dapo" }));
-  deepStrictEqual(recorded, { batches_max: 10, surplus: "rescore" });
-});
-
 Deno.test("DAPO refuses a penalty without an end, and one longer than a completion", () => {
   deepStrictEqual(refusals(dapo, { overlong_buffer: 8 }), [
     "overlong_buffer: needs overlong_length_max, the length with the full penalty: " +

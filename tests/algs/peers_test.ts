@@ -266,7 +266,8 @@ Deno.test("profile openrlhf takes the KL after the z-score: equal rewards learn 
   for (const name of ["grpo", "gspo"] as const) {
     const { settings } = profileOf("openrlhf", name)!;
     const credit = (kl_in: "reward" | "advantage") =>
-      creditOf(AlgorithmChoice.parse({ name, ...settings, kl_in }), round).advantage.flat();
+      creditOf(AlgorithmChoice.parse({ name, ...settings, kl_in, kl_scaled: true }), round)
+        .advantage.flat();
     const after = credit("advantage");
     ok(
       Math.abs(after[0]! + 0.001) < 1e-9 && Math.abs(after[1]! - 0.001) < 1e-9,

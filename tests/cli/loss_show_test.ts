@@ -1,8 +1,8 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { expressionsOf, expressionText, NewAlgorithm, torchModule } from "../../algs/mod.ts";
+import { AlgorithmChoice, expressionsOf, expressionText, torchModule } from "../../algs/mod.ts";
 import { json, rl } from "./fixtures.ts";
 
-const CHOICE = NewAlgorithm.parse({ name: "grpo", kl_coef: 0.04 });
+const CHOICE = AlgorithmChoice.parse({ name: "grpo", kl_coef: 0.04 });
 
 Deno.test("loss show prints an algorithm's loss with the settings that it was given", async () => {
   const { code, out } = await rl(["loss", "show", "grpo", "algorithm.kl_coef=0.04"]);

@@ -5,9 +5,7 @@ import {
   EvaluationConfig,
   EvaluationData,
   ModelOrRecipe,
-  PairEvaluationConfig,
   RecipeConfig,
-  restoreRecorded,
   TrainingData,
 } from "../../configs/mod.ts";
 
@@ -25,27 +23,6 @@ Deno.test("an evaluation needs problems, and training can do without", () => {
   deepStrictEqual(TrainingData.parse({ train: rows }).eval, []);
   deepStrictEqual(refused(TrainingData, { train: [] }), ["train"]);
   deepStrictEqual(EvaluationData.parse({}).eval, []); // A rule asks for them, or for a set.
-});
-
-Deno.test("an earlier record's prompts are unchecked, and its evaluation is one result", () => {
-  const restored = (schema: z.ZodType, value: unknown) =>
-    schema.parse(restoreRecorded(schema, value)) as Record<string, unknown>;
-  deepStrictEqual(TrainingData.parse({ train: rows }).on_long_prompt, "error");
-  deepStrictEqual(restored(TrainingData, { train: rows }).on_long_prompt, "unchecked");
-  const { right_at, failed_fraction_max, files } = EvaluationConfig.parse({});
-  deepStrictEqual({ right_at, failed_fraction_max, files }, {
-    right_at: null,
-    failed_fraction_max: 0.1,
-    files: "apart",
-  });
-  const before = restored(EvaluationConfig, {});
-  deepStrictEqual([before.right_at, before.failed_fraction_max, before.files], [1, 1, "together"]);
-  deepStrictEqual(restored(PairEvaluationConfig, {}), {
-    pairs: null,
-    files: "together",
-    sets: [],
-    every_rounds: null,
-  });
 });
 
 Deno.test("counts are positive, and a share of failures is at most 1", () => {

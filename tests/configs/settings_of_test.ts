@@ -10,47 +10,31 @@ const ALL = Object.entries(FLOWS).flatMap(([flow, schema]) =>
   settingsOf(schema).map((one) => ({ ...one, flow }))
 );
 const LEAVES = ALL.filter(({ block }) => !block);
-const FACTS = ["numerics", "fork", "resume", "since"] as const;
+const FACTS = ["numerics", "fork", "resume"] as const;
 
-/** Those that there were when facts were first declared: some have them from their blocks. */
-const OLD = new Set(
-  Deno.readTextFileSync(new URL("settings_of_0_1_0.txt", import.meta.url)).trim().split("\n"),
-);
-
-/** What a setting lacks: its blocks' facts count for those that were there before facts were. */
-function lacking(
-  { path, said, facts, schema }: Pick<Setting, "path" | "said" | "facts" | "schema">,
-): string[] {
-  // A set's rows and rewards are the blocks that there were, in a further place.
-  const first = path.replace(/^evaluate\.sets\.\*\.data\./, "data.eval.").replace(
-    /^evaluate\.sets\.\*\.(?=reward)/,
-    "",
-  );
-  const own: Setting["facts"] = OLD.has(path) || OLD.has(first) ? facts : said;
+/** What a setting lacks. It has what its blocks have declared. */
+function lacking({ path, facts, schema }: Pick<Setting, "path" | "facts" | "schema">): string[] {
   const absent = [
-    ...FACTS.filter((fact) => own[fact] === undefined),
+    ...FACTS.filter((fact) => facts[fact] === undefined),
     ...(schema.description === undefined ? ["description"] : []),
   ];
   return absent.map((fact) => `${path}: ${fact}`);
 }
 
-Deno.test("every setting of every flow has all facts and a description; one that is new since 0.1.0 has them of itself", () => {
+Deno.test("every setting of every flow has all facts and a description", () => {
   ok(LEAVES.length > 500, "settings are found");
   deepStrictEqual(LEAVES.flatMap(lacking), []);
 });
 
-Deno.test("a new setting that leaves its facts to its block would be found", () => {
-  const added = z.int().default(1).describe("D");
-  const Block = z.strictObject({
-    added,
-    whole: added.clone().register(setting, { numerics: false }),
-  }).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+Deno.test("a setting without facts and a description would be found", () => {
+  const Block = z.strictObject({ bare: z.int().default(1) }).register(setting, { numerics: false });
   const found = settingsOf(z.strictObject({ block: Block.prefault({} as never) })).filter((
     { block },
   ) => !block);
   deepStrictEqual(found.flatMap(lacking), [
-    ...["numerics", "fork", "resume", "since"].map((fact) => `block.added: ${fact}`),
-    ...["fork", "resume", "since"].map((fact) => `block.whole: ${fact}`),
+    "block.bare: fork",
+    "block.bare: resume",
+    "block.bare: description",
   ]);
 });
 

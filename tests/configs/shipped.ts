@@ -3,7 +3,7 @@ import { Ajv } from "ajv";
 import { configJsonSchema } from "../../configs/mod.ts";
 
 export const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
-const FACTS = ["unit", "numerics", "fork", "resume", "since"].map((fact) => `x-${fact}`);
+const FACTS = ["unit", "numerics", "fork", "resume"].map((fact) => `x-${fact}`);
 export const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(
   configJsonSchema(),
 );

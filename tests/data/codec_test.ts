@@ -92,20 +92,6 @@ const good: GeneratedSlab = {
   }],
 };
 
-Deno.test("encodeSlab() writes later settings of sampling only if they are used", () => {
-  const written = (sampling: Partial<Sampling>) => {
-    const slab = encodeSlab({ ...good, sampling: Sampling.parse(sampling) });
-    return Object.keys((decode(slab) as GeneratedSlab).sampling);
-  };
-  const first = ["temperature", "top_p", "top_k", "tokens_max", "stop"];
-  deepStrictEqual(written({}), first);
-  deepStrictEqual(
-    written({ min_p: 0.1, repetition_penalty: 2, stop_token_ids: [1], ignore_eos: true })
-      .toSorted(),
-    Object.keys(Sampling.shape).toSorted(),
-  );
-});
-
 Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => {
   throws(() => decodeSlab(new Uint8Array([0xc1])), /Cannot read it as MessagePack/);
   throws(

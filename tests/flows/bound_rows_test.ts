@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { type ArtifactRef, type Row, type RowTable, tableOf } from "../../data/mod.ts";
 import type { ErrorJson } from "../../engine/mod.ts";
-import { recordedDefinition, runView } from "../../runs/mod.ts";
+import { runView } from "../../runs/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
 import { FakeTrainer } from "../../testing/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
@@ -230,25 +230,4 @@ Deno.test("rows of every flow are bounded, held-out ones too", () => {
     );
     ok(opened! > 0 && bounded! >= opened!, graph.lines.join("\n"));
   }
-});
-
-Deno.test("a run that was recorded before rows were bounded keeps its graph", async () => {
-  const home = await stores();
-  const config = onlineConfig(home.model, {
-    data: { train: [{ path: "t" }], on_long_prompt: "unchecked", check_template: false },
-  });
-  const before = online.build(config);
-  ok(!before.lines.some((line) => line.includes("bound_rows")));
-  await execute(online, config, home);
-  const head = (await home.store.head("run"))!;
-  const recorded = JSON.parse(head.config);
-  delete recorded.data.on_long_prompt;
-  delete recorded.data.check_template;
-  delete recorded.data.prompt_tokens_max;
-  const { definition, config: read } = await recordedDefinition(home.store, {
-    ...head,
-    entry: "holdfast:online",
-    config: JSON.stringify(recorded),
-  }, { accept: true });
-  strictEqual(definition.build(read).hash, before.hash);
 });

@@ -1,5 +1,4 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { OnlineConfig, restoreRecorded } from "../../configs/mod.ts";
 import { type Row, tableOf } from "../../data/mod.ts";
 import { online } from "../../flows/online.ts";
 import { shapeOf } from "../../flows/stages/check_template.ts";
@@ -28,14 +27,14 @@ const ROWS = [
   row("tools", { tools: TOOLS }),
 ];
 
-async function ran(refuses: string, { rows = ROWS, check_template = true } = {}) {
+async function ran(refuses: string, { rows = ROWS } = {}) {
   const home = await stores();
   const trainer = new FakeTrainer({ artifacts: home.artifacts, refuses, tokens_max: 1 });
   const table = Object.assign(tableOf(rows, "rows"), {
     placeOf: (place: number) => Promise.resolve({ file: "t.jsonl", line: place + 1 }),
   });
   const config = onlineConfig(home.model, {
-    data: { train: [{ path: "t" }], on_long_prompt: "unchecked", check_template },
+    data: { train: [{ path: "t" }], on_long_prompt: "unchecked" },
   });
   const { outcome, samplers } = await execute(online, config, {
     ...home,
@@ -62,25 +61,6 @@ Deno.test("of each shape the first row is rendered, with any length; texts are n
   }
   const texts = [row("a", { prompt: "x" }), row("b", { prompt: "y" })];
   strictEqual((await ran("", { rows: texts })).measured, 0);
-});
-
-Deno.test("check_template: false renders nothing, as runs recorded before it", async () => {
-  const { message, measured } = await ran("tools", { check_template: false });
-  deepStrictEqual([message, measured], ["done", 0]);
-});
-
-Deno.test("a run that was recorded before check_template keeps its graph", async () => {
-  const { model } = await stores();
-  for (const on_long_prompt of ["unchecked", "error"]) {
-    const data = { train: [{ path: "t" }], on_long_prompt };
-    const recorded = onlineConfig(model, { data });
-    const { check_template: _, ...before } = recorded.data;
-    const restored = OnlineConfig.parse(
-      restoreRecorded(OnlineConfig, { ...recorded, data: before }),
-    );
-    const lines = online.build(restored).lines.filter((line) => line.includes("check_template"));
-    deepStrictEqual(lines, []);
-  }
 });
 
 Deno.test("shapeOf() sees tools, roles and fields of what is used, whatever their order and values", () => {

@@ -190,7 +190,7 @@ Deno.test("hasSignal() is a nonzero advantage, or different rewards where credit
     true,
     false,
   ]);
-  const kl = choice({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" });
+  const kl = choice({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1", kl_scaled: true });
   deepStrictEqual([[1, 0], [1, 1]].map((reward) => hasSignal(kl, group(reward))), [true, false]);
 });
 

@@ -1,5 +1,5 @@
 /** Several evaluation files are several results, in every flow that evaluates. */
-import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { runText } from "../../cli/run_text.ts";
 import { batchArithmetic } from "../../cli/verbs/plan.ts";
 import { type Config, FLOWS, parseConfig } from "../../configs/mod.ts";
@@ -175,44 +175,6 @@ Deno.test("evaluate applies `problems` to each file, unless they are together", 
       "all problems of each of 2 files x 1 samples",
     ]);
     deepStrictEqual(shown(evaluateConfig(home, [math!])), ["all problems x 1 samples"]);
-  });
-});
-
-Deno.test("a run recorded with one result for all files resumes with it", async () => {
-  await homeWithFiles(async (home, { math, sums }) => {
-    const files = [math!, sums!];
-    const whole = await run(home, "whole", evaluateConfig(home, files, { files: "together" }));
-    const rows = (await home.store.read("whole")).map(({ kind, key, input_hash, value }) => ({
-      kind,
-      key,
-      input_hash,
-      value,
-    }));
-    const { name, entry, graph, graph_hash, packages, parent } = whole.head;
-    // As it was recorded then.
-    const { evaluate: { files: _, ...evaluate }, ...rest } = JSON.parse(whole.head.config);
-    const recorded = {
-      name,
-      entry,
-      graph,
-      graph_hash,
-      packages,
-      parent,
-      config: JSON.stringify({ ...rest, evaluate }),
-    };
-    const sampled = rows.findIndex(({ kind, key }) =>
-      kind === "result" && key.startsWith("generate_slab")
-    );
-    for (const [id, kept] of Object.entries({ unstarted: 0, killed: sampled + 1 })) {
-      await home.store.create({ ...recorded, id }, rows.slice(0, kept));
-      const resumed = await execute(home, id);
-      deepStrictEqual(resumed.view.evaluations, whole.view.evaluations);
-      strictEqual(resumed.head.graph_hash, graph_hash);
-    }
-    notStrictEqual(
-      (await run(home, "now", evaluateConfig(home, files))).head.graph_hash,
-      graph_hash,
-    );
   });
 });
 

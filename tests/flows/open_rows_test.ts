@@ -1,5 +1,5 @@
-import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { FLOWS, parseConfig, restoreRecorded } from "../../configs/mod.ts";
+import { deepStrictEqual, rejects } from "node:assert/strict";
+import { FLOWS, parseConfig } from "../../configs/mod.ts";
 import { chatOf } from "../../data/mod.ts";
 import { flowDefinition } from "../../flows/mod.ts";
 
@@ -27,15 +27,6 @@ Deno.test("a new run renders chats with the template arguments of its model", as
   deepStrictEqual(opened((await load("{ path: model }")).config), [
     '{"split":"train","chat":{"template_arguments":{}}}',
   ]);
-});
-
-Deno.test("a run recorded without a chat format keeps its rendering", async () => {
-  const { config } = await load("{ path: model }");
-  const recorded = { ...config, model: { path: "/model" } };
-  const restored = FLOWS.supervised.parse(restoreRecorded(FLOWS.supervised, recorded));
-  strictEqual(restored.model.turn_end, "eos_token");
-  deepStrictEqual(opened(restored), ['{"split":"train"}']);
-  deepStrictEqual(chatOf({ recipe: "tiny_qwen" }), {});
 });
 
 Deno.test("arguments that the worker itself gives to a template are refused", async () => {

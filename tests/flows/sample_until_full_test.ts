@@ -10,16 +10,12 @@ import {
   expressionsOf,
   type Surplus,
 } from "../../algs/mod.ts";
-import { loadConfig, parseConfig, readConfig } from "../../configs/mod.ts";
 import { Batch, decodeColumn, decodeSlab } from "../../data/mod.ts";
-import { type ArtifactStore, canonicalJson, type RoundRecord } from "../../engine/mod.ts";
+import { type ArtifactStore, type RoundRecord } from "../../engine/mod.ts";
 import { FakeSampler, type MemoryStore } from "../../testing/mod.ts";
-import { assignCredit, ledgerOf } from "../../flows/mod.ts";
+import { ledgerOf } from "../../flows/mod.ts";
 import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { sampleUntilFull } from "../../flows/stages/sample_until_full.ts";
-import { scoreTokens } from "../../flows/stages/score_tokens.ts";
-import { trainPolicy } from "../../flows/stages/train_policy.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
@@ -199,63 +195,6 @@ Deno.test("surplus: every choice accounts for every draw", async () => {
       },
     ],
   );
-});
-
-Deno.test("surplus: a new run discards, and an older record rescores", async () => {
-  const { config } = await loadConfig("configs/algorithms/dapo.yaml");
-  ok(config.flow === "quickstart" && config.algorithm.name === "dapo");
-  strictEqual(config.algorithm.surplus, "discard");
-  const { surplus: _, ...algorithm } = config.algorithm;
-  const recorded = { ...config, algorithm };
-  const read = readConfig(recorded);
-  deepStrictEqual(read, { ...recorded, algorithm: { ...algorithm, surplus: "rescore" } });
-  const forked = async (...overrides: string[]) => {
-    const { config } = await parseConfig(JSON.stringify(read), { file: "run a", overrides });
-    ok(config.flow === "quickstart" && config.algorithm.name === "dapo");
-    return config.algorithm.surplus;
-  };
-  deepStrictEqual(
-    await Promise.all([
-      forked(),
-      forked("algorithm.clip_low=0.1"),
-      forked("algorithm.surplus=reuse"),
-      forked("algorithm=dapo"),
-    ]),
-    ["rescore", "rescore", "reuse", "discard"],
-  );
-});
-
-/** A value as the code before the choice recorded it. */
-function before(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(before);
-  if (typeof value !== "object" || value === null) return value;
-  const known = Object.entries(value).filter(([key]) =>
-    key !== "surplus" && key !== "stale_old_logp"
-  );
-  return Object.fromEntries(known.map(([key, part]) => [key, before(part)]));
-}
-
-Deno.test("surplus: what stages of an older run recorded is what they are given now", async () => {
-  const home = await freshFakeHome();
-  await createFakeRun(home, "a", { algorithm: dapo("rescore") });
-  strictEqual((await executeFake(home, "a", { samplers: samplers() })).status, "done");
-  const intents = (await home.store.read("a", { kinds: ["intent"] })).map(({ value }) =>
-    JSON.parse(value) as { stage: string; input?: Record<string, unknown> }
-  );
-  for (const stage of [sampleUntilFull, scoreTokens, assignCredit, trainPolicy]) {
-    const inputs = intents.flatMap((intent) =>
-      intent.stage === stage.name && intent.input ? [intent.input] : []
-    );
-    ok(inputs.length > 0, stage.name);
-    for (const input of inputs) {
-      strictEqual(
-        canonicalJson(stage.input.parse(before(input))),
-        canonicalJson(stage.input.parse(input)),
-        stage.name,
-      );
-      ok(!("stale_old_logp" in input));
-    }
-  }
 });
 
 Deno.test("surplus: a fork that discards counts its parent's reused groups", async () => {

@@ -36,18 +36,9 @@ Deno.test("greedyOf() takes the most likely token, within the same bounds", () =
     top_k: -1,
     tokens_max: 12,
     stop: ["END"],
+    min_p: 0,
     repetition_penalty: 1.1,
     stop_token_ids: [7],
     ignore_eos: true,
   });
-});
-
-Deno.test("samplingOf() leaves out later settings while they are not used", () => {
-  deepStrictEqual(Object.keys(samplingOf(SamplerConfig.parse({}))), [
-    "temperature",
-    "top_p",
-    "top_k",
-    "tokens_max",
-    "stop",
-  ]);
 });

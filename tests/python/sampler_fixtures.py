@@ -127,7 +127,6 @@ def slab_arguments(
         "slab": {"id": "slab0", "draws": rows},
         "samples_per_prompt": samples,
         "sampling": {**SAMPLING, **sampling},
-        "recorded_sampling": {**SAMPLING, **sampling},
         "seed": 11,
     }
 

@@ -1,6 +1,5 @@
 import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
-import { type ArtifactRef, Numerics, Optimizer } from "../../data/mod.ts";
-import { recordedVersion } from "../../data/mod.ts";
+import { type ArtifactRef, Numerics, Optimizer, PLAIN_NUMERICS } from "../../data/mod.ts";
 import { ArtifactStore, BadDataError, LostRecordError } from "../../engine/mod.ts";
 import {
   type CheckpointNote,
@@ -22,6 +21,11 @@ const numerics = Numerics.parse({
   device: "fake",
   packages: {},
   micro_batch_tokens_max: 1,
+  offload: { optimizer: false, parameters: false },
+  attn_implementation: null,
+  trust_remote_code: false,
+  open_with_missing: false,
+  ...PLAIN_NUMERICS,
 });
 
 type Bench = { artifacts: ArtifactStore; rows: RecordedRow[]; ids: string[]; batch: ArtifactRef };
@@ -37,7 +41,7 @@ function withChain(body: (bench: Bench) => void | Promise<void>): Promise<void> 
     for (let number = 0; number <= 3; number++) {
       const trained = { kind: "trained" as const, parent: ids.at(-1)!, optimizer, numerics };
       const record = await artifacts.putJson(
-        recordedVersion(number === 0 ? base : { ...trained, batch, loss: batch }),
+        number === 0 ? base : { ...trained, batch, loss: batch },
       );
       const value: VersionNote = { record, model_path: "/m", number, steps: [] };
       rows.push({ kind: "note/version", key: record.sha256, value });

@@ -53,7 +53,6 @@ const operations = {
       slab: Slab,
       samples_per_prompt: z.int().positive(),
       sampling: Sampling,
-      recorded_sampling: z.record(z.string(), z.unknown()).describe("The same as the slab has it."),
       seed: z.int().describe("The run's seed. Randomness is keyed by (seed, draw, sample, token)."),
     }),
     output: z.union([

@@ -384,7 +384,6 @@ class SamplerGenerate(Whole):
     slab: Slab
     samples_per_prompt: int
     sampling: Sampling
-    recorded_sampling: dict[str, JsonValue]
     seed: int
 
 

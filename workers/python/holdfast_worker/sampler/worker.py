@@ -159,11 +159,7 @@ class Worker:
             return {"not_resident": self.version}
         started = time.monotonic()
         sampling = args.sampling
-        recorded = {
-            name: args.recorded_sampling[name]
-            for name in SAMPLING
-            if name in args.recorded_sampling
-        }
+        recorded = {name: sampling[name] for name in SAMPLING}
         for token in sampling["stop_token_ids"]:
             if token >= self.engine.vocabulary:
                 raise BadDataError(
