@@ -13,7 +13,7 @@ export type RecordedMetrics = {
   round: number | null;
   /**
    * Outside loops: paths of the loops that the stage's input comes from, `["warmup"]`: they have
-   * ended. Absent in a round, and in older records.
+   * ended. Absent in a round.
    */
   after?: readonly string[];
   /** What the numbers measure, as named by the stage. */

@@ -61,11 +61,11 @@ function claim({ parameters, now, json, hasRequest, owner_boot_id }: Dialect) {
   const { run, owner, boot_id, lease_ms, force, seen_epoch, ended } = parameters(...names);
   return {
     set: `epoch = epoch + 1, owner = ${owner}, lease_until_ms = ${now} + ${lease_ms},
-      updated_ms = ${now}, journal = ${JOURNAL_VERSION},
+      updated_ms = ${now},
       status = CASE status WHEN 'created' THEN 'running' ELSE status END,
       requests = CASE WHEN ${hasRequest("'cancel'")} THEN ${json('["cancel"]')}
         ELSE ${json("[]")} END`, // A drain was meant for the old owner.
-    where: `id = ${run} AND journal <= ${JOURNAL_VERSION} AND (${OPEN} OR ${ended})
+    where: `id = ${run} AND journal = ${JOURNAL_VERSION} AND (${OPEN} OR ${ended})
       AND epoch = coalesce(${seen_epoch}, epoch)
       AND (owner IS NULL OR lease_until_ms <= ${now} OR ${force} OR ${owner_boot_id} = ${boot_id})`,
   };

@@ -7,8 +7,7 @@ import {
   type RunHead,
 } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
-import type { FoundLine } from "./earlier_metrics.ts";
-import { inheritedPages, ownPages } from "./run_metrics.ts";
+import { type FoundLine, inheritedPages, ownPages } from "./run_metrics.ts";
 
 const NAME = "metrics.jsonl";
 const BEGUN = /metrics\.jsonl\.\d+\.new/;

@@ -14,8 +14,12 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
 import { ancestors } from "./lineage.ts";
+
+/** A line of `metrics.jsonl`. `version`: the policy version that the numbers belong to. */
+export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
+/** A line, and the row from which it is made. */
+export type FoundLine = { seq: number; line: MetricsLine };
 
 /** @internal */
 export type Reading = { store: Store; artifacts: ArtifactStore };
@@ -63,7 +67,6 @@ export async function* ownPages(
   after_seq = 0,
 ): AsyncGenerator<FoundLine[]> {
   const { store, artifacts } = reading;
-  if (after_seq === 0) yield await earlierLines(store, run);
   for (let last = after_seq;;) {
     const rows = await store.read(run, { kinds: ["metrics"], after_seq: last, limit: PAGE_ROWS });
     if (rows.length === 0) return;

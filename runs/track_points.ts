@@ -3,8 +3,13 @@
  * one for each emission outside the loops. The same journal always gives the same points.
  */
 import { isUnder, type JournalRow, type RunHead } from "../engine/mod.ts";
-import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
-import { foundLine, inheritedPages, type Reading } from "./run_metrics.ts";
+import {
+  type FoundLine,
+  foundLine,
+  inheritedPages,
+  type MetricsLine,
+  type Reading,
+} from "./run_metrics.ts";
 
 /** The values of metrics at a step. */
 export type TrackPoint = {
@@ -134,7 +139,6 @@ export class TrackPoints {
     if (!this.#begun) {
       yield await this.#inherited();
       this.#begun = true;
-      yield await this.#fromNotes();
     }
     const { store, artifacts } = this.#reading;
     for (;;) {
@@ -162,22 +166,6 @@ export class TrackPoints {
   async #inherited(): Promise<TrackPoint[]> {
     const pages = await Array.fromAsync(inheritedPages(this.#reading, this.#head));
     return this.#maker.whole(pages.flat().map(({ line }) => line));
-  }
-
-  /** Of records from before metrics had rows. */
-  async #fromNotes(): Promise<TrackPoint[]> {
-    const { store } = this.#reading;
-    const lines = await earlierLines(store, this.#head.id);
-    const last = lines.at(-1);
-    if (last === undefined) return [];
-    const rows = await store.read(this.#head.id, { kinds: ["round"] });
-    const closed = rows.filter(({ seq }) => seq < last.seq);
-    const points: TrackPoint[] = [];
-    for (const { seq, line } of lines) {
-      while (closed[0] && closed[0].seq < seq) points.push(...this.#of(closed.shift()!, null));
-      points.push(...this.#maker.line(line));
-    }
-    return points;
   }
 }
 

@@ -13,7 +13,7 @@ const DECLARED = "workers/trainer_config.ts";
 /** Of each process of a trainer, and so of the numerics of nothing. */
 const SETTING = `export const TrainerProcess = z.strictObject({
   warm_tokens: z.int().positive().default(64).describe("Tokens of the first batch.")
-    .register(setting, { unit: "tokens", resume: "workers", since: "0.2.0" }),
+    .register(setting, { unit: "tokens", resume: "workers" }),
 `;
 
 const GENERATED = [
@@ -38,7 +38,7 @@ const CHECKS: Record<string, string[]> = {
     "-A",
     "--quiet",
     "--no-check",
-    ...["json_schema", "settings_page", "changed_settings", "recorded"].map((name) =>
+    ...["json_schema", "settings_page", "changed_settings"].map((name) =>
       `tests/configs/${name}_test.ts`
     ),
     "tests/runs/fixed_by_prefix_test.ts",
@@ -76,9 +76,9 @@ Deno.test("a setting of the trainer's processes is one file: the rest is generat
       const { stdout } = await python.output();
       strictEqual(new TextDecoder().decode(stdout), "[('int', True)]\n");
     });
-    await t.step("the page says what it does on resume and since when", async () => {
+    await t.step("the page says what it does on resume", async () => {
       const page = await Deno.readTextFile(`${dir}docs/settings.md`);
-      ok(page.includes("| `trainer.warm_tokens` | `64` | tokens |  | yes |  | 0.2.0 |"), page);
+      ok(page.includes("| `trainer.warm_tokens` | `64` | tokens |  | yes |  |"), page);
     });
   } finally {
     await Deno.remove(dir, { recursive: true });

@@ -122,12 +122,12 @@ export class ModelStore implements Store {
     const held = others && head.lease_until_ms > this.clock.now() && !force;
     const over = isOver(head) && !ended;
     const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
-    const newer = head.journal > JOURNAL_VERSION;
-    if (held || over || late || newer) return { claimed: false, head: structuredClone(head) };
+    const foreign = head.journal !== JOURNAL_VERSION;
+    if (held || over || late || foreign) return { claimed: false, head: structuredClone(head) };
     head.requests = head.requests.filter((kind) => kind !== "drain");
     if (head.status === "created") head.status = "running";
     const claimed = { owner, epoch: head.epoch + 1, lease_until_ms: this.clock.now() + lease_ms };
-    Object.assign(head, claimed, { journal: JOURNAL_VERSION });
+    Object.assign(head, claimed);
     return { claimed: true, head: structuredClone(head) };
   }
 

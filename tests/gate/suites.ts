@@ -86,10 +86,6 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/e2e/peer_setups_test.ts",
     ],
   },
-  recorded: {
-    about: "runs that older versions recorded are resumed, verified and forked",
-    files: ["tests/recorded/"],
-  },
   rewards: {
     about:
       "hostile reward functions and programs, their pool, reward models, math-verify's own pairs",

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { EngineEvent, RunHead } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { forkRun, Home, MetricsFile } from "../../runs/mod.ts";
-import type { MetricsLine } from "../../runs/earlier_metrics.ts";
+import type { MetricsLine } from "../../runs/run_metrics.ts";
 import { inheritedPages, lastMetrics, ownPages } from "../../runs/run_metrics.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 import { rowsOf } from "../flows/fixtures.ts";

@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { type NewRow, processOwner } from "../../engine/mod.ts";
 import { forkRun, type Home } from "../../runs/mod.ts";
-import type { MetricsLine } from "../../runs/earlier_metrics.ts";
+import type { MetricsLine } from "../../runs/run_metrics.ts";
 import { inheritedPages, lastMetrics, ownPages } from "../../runs/run_metrics.ts";
 import type { MemoryStore } from "../../testing/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
@@ -40,9 +40,9 @@ Deno.test("ownPages() reads a long run in pages of 1000 lines, each line once", 
 
 Deno.test("ownPages() reads on after a line that was read", async () => {
   const home = await recorded(5);
-  const [, third] = await Array.fromAsync(ownPages(home, "a"));
-  deepStrictEqual(await rounds(ownPages(home, "a", third![2]!.seq)), [[4, 5]]);
-  deepStrictEqual(await rounds(ownPages(home, "a", third![4]!.seq)), []);
+  const [page] = await Array.fromAsync(ownPages(home, "a"));
+  deepStrictEqual(await rounds(ownPages(home, "a", page![2]!.seq)), [[4, 5]]);
+  deepStrictEqual(await rounds(ownPages(home, "a", page![4]!.seq)), []);
 });
 
 Deno.test("ownPages() leaves out a line that is damaged, and no other", async () => {
