@@ -20,9 +20,7 @@ import {
   WorkersConfig,
 } from "../workers/mod.ts";
 
-/**
- * Records from before a setting existed have its default. A custom graph may have more settings.
- */
+/** A custom graph may have more settings, or leave some out. */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
 const RecordedModel = z.object(ModelOpening.shape);
@@ -30,10 +28,9 @@ type Tokenizer = NonNullable<PrepareConfig["tokenizer"]>;
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /** How a configuration's model is opened. */
-export function modelOpening({ flow, model = {} }: Record<string, unknown>): ModelOpening {
-  // What a record of ours lacks did not exist then. A custom graph may have a different block.
-  const whole = flow === undefined ? model : restoreRecorded(RecordedModel, model);
-  return RecordedModel.catch(ModelOpening.parse({})).parse(whole);
+export function modelOpening({ model = {} }: Record<string, unknown>): ModelOpening {
+  // A custom graph may have a different block.
+  return RecordedModel.catch(ModelOpening.parse({})).parse(model);
 }
 
 /**
