@@ -17,7 +17,7 @@ async function loaded(weights: number, complete?: Complete) {
 }
 async function generate(sampler: FakeSampler, changes: object = {}) {
   const sampling = Sampling.parse({});
-  const drawn = { sampling, recorded_sampling: sampling, seed: 1 };
+  const drawn = { sampling, seed: 1 };
   const args = { version: "v", slab, samples_per_prompt: 2, ...drawn, ...changes };
   const { outputs: [output], blobs } = await sampler.call("generate", args, caller);
   return { output, blobs };
