@@ -13,13 +13,12 @@ export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvalu
     return `${fixed(pair_accuracy, 3)} right of ${pairs} pairs, margin ${fixed(pair_margin, 3)}`;
   }
   const {
-    problems,
     graded,
     right,
     undecided = 0,
     failed,
     ungraded,
-    failures = {},
+    failures,
     mean_reward,
     avg_at_k,
     maj_at_k = null,
@@ -28,9 +27,6 @@ export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvalu
     intervals = {},
   } = recorded;
   const reward = `mean reward ${fixed(mean_reward, 3)}`;
-  if (graded === undefined) {
-    return `${fixed(avg_at_k!, 3)} right of ${problems - failed} problems, ${reward}`;
-  }
   const bounds = intervals[avg_at_k === null ? "mean_reward" : "avg_at_k"];
   const reasons = Object.entries(failures).filter(([reason]) => reason !== UNGRADED).map((
     [why, n],

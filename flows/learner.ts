@@ -125,7 +125,8 @@ export function learned(
     ...(epochs > 1 && { epochs_per_batch: epochs }),
     ...(rewards && { rewards }),
     // Leftover groups are from an older version.
-    ...(metrics && { metrics, policy_number: policy.field("number") }),
+    policy_number: policy.field("number"),
+    ...(metrics && { metrics }),
     ...(shown && { metrics: shown }),
     ...(values && { values }),
     ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),

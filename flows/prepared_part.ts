@@ -98,8 +98,8 @@ export const ThinnedPart = Part.omit({ hashes: true }).extend({
   left_out: ArtifactRef.optional().describe("JSON: places of rows, in order; absent: none."),
   dropped: Dropped,
   named: z.array(DroppedRow),
-  from: z.strictObject({ file: z.string(), counts: z.enum(["line", "row"]) }).optional().describe(
-    "What errors call its file, and what a row's number counts there; absent in older records.",
+  from: z.strictObject({ file: z.string(), counts: z.enum(["line", "row"]) }).describe(
+    "What errors call its file, and what a row's number counts there.",
   ),
 });
 export type ThinnedPart = z.infer<typeof ThinnedPart>;

@@ -6,7 +6,7 @@ export type Candidate = {
   number: number;
   round: number | null;
   metric: number | null;
-  /** As it is recorded; absent: of the configured one, or in an older record. */
+  /** As it is recorded; absent: of the configured one. */
   metric_name?: string;
 };
 export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;

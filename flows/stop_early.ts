@@ -9,7 +9,7 @@ export type Stopping = { stop?: OnlineConfig["stop"] };
 
 /** What every round passes on about the progress so far; nothing if nothing ends the loop. */
 export function progressCarried(g: GraphBuilder, { stop }: Stopping): { progress?: Ref<Progress> } {
-  return stop ? { progress: g.constant({ best: null, round: 0 }) } : {};
+  return stop ? { progress: g.constant({ best: null, round: 0, by: null }) } : {};
 }
 
 /** The option of a loop whose body returns `done`. */

@@ -54,7 +54,7 @@ export async function compareEvaluations(
   return await Promise.all(pairs.map((pair) => compared(home, pair)));
 }
 
-/** The evaluations that have results by problem: older records and held-out pairs do not. */
+/** The evaluations that have results by problem: those of held-out pairs do not. */
 async function foundIn(home: Home, named: string): Promise<Found[]> {
   const [run, ...rest] = named.split("/");
   const name = rest.join("/");
@@ -62,7 +62,7 @@ async function foundIn(home: Home, named: string): Promise<Found[]> {
   const { evaluations } = await runView(home.store, head, { workers: [], metrics: {} });
   const found = evaluations.flatMap((one): Found[] => {
     const { data } = Evaluation.safeParse(one);
-    return data?.by_problem ? [{ run: head.id, evaluation: data }] : [];
+    return data ? [{ run: head.id, evaluation: data }] : [];
   });
   const wanted = found.filter(({ evaluation }) => name === "" || evaluation.name === name);
   if (wanted.length > 0) return wanted;

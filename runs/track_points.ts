@@ -33,7 +33,7 @@ const PAGE_ROWS = 1000;
 const SUMMED = /^time\/|_tokens$/;
 
 type OpenRound = Pick<TrackPoint, "at_ms" | "metrics">;
-/** `after`: as recorded; absent in older records. */
+/** `after`: as recorded; absent if the row is damaged. */
 type Outside = OpenRound & Pick<MetricsLine, "after">;
 
 /** Makes points of lines and of closed rounds, in the order of the journal. */

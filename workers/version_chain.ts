@@ -41,7 +41,7 @@ const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
     "The value of checkpoints.keep_best's metric; null: none configured, or none reported.",
   ),
   metric_name: z.string().optional().describe(
-    "Which metric it is. Absent: there is no value, or in an older record.",
+    "Which metric it is. Absent: there is no value.",
   ),
 });
 /** A `note/checkpoint` row, and the facts that decide how long it is kept. */

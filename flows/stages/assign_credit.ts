@@ -61,9 +61,7 @@ const Input = z.strictObject({
   updates_per_batch: z.int().positive(),
   epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
   failed_fraction_max: z.number(),
-  policy_number: z.int().nonnegative().optional().describe(
-    "Version of the trained policy; absent in older records.",
-  ),
+  policy_number: z.int().nonnegative().describe("Version of the trained policy."),
   metrics: z.record(z.string(), z.number()).optional().describe(
     "Rewards of all groups that the round drew, if only some of them are `scored`.",
   ),
@@ -215,10 +213,10 @@ async function batchOf(
 }
 
 /** Policy versions between sampling and training, [N]; absent if all are 0. */
-function stalenessOf(groups: ScoredGroup[], policy_number: number | undefined): number[] {
-  const behind = ({ sampled_at }: ScoredGroup) =>
-    policy_number === undefined || sampled_at === undefined ? 0 : policy_number - sampled_at;
-  const all = groups.flatMap((group) => group.rewards.map(() => behind(group)));
+function stalenessOf(groups: ScoredGroup[], policy_number: number): number[] {
+  const all = groups.flatMap(({ rewards, sampled_at }) =>
+    rewards.map(() => policy_number - sampled_at)
+  );
   return all.some((versions) => versions > 0) ? all : [];
 }
 

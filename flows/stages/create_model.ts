@@ -7,7 +7,7 @@ import { Paths, Trainer } from "../resources.ts";
 const CreatedModel = z.strictObject({
   path: z.string(),
   digest: z.string(),
-  files: z.array(FileEntry).optional().describe("Absent in older records."),
+  files: z.array(FileEntry),
 });
 /** @internal */
 type CreatedModel = z.output<typeof CreatedModel>;

@@ -9,10 +9,8 @@ const /** @internal */ generatedGroupSchema = z.strictObject({
   id: z.string(),
   row: Row,
   group: GroupRef,
-  sampled_at: z.int().nonnegative().optional().describe(
-    "Number of the sampling policy; absent in older records.",
-  ),
-  sampled_by: z.string().optional().describe("Its version; absent in older records."),
+  sampled_at: z.int().nonnegative().describe("Number of the sampling policy."),
+  sampled_by: z.string().describe("Its version."),
 });
 /** A generated group: where its trajectories are, and the row that rewards read. */
 export type GeneratedGroup = z.infer<typeof generatedGroupSchema>;

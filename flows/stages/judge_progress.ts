@@ -7,7 +7,7 @@ import { roundMetricsSoFar, valueOf } from "./round_metrics.ts";
 const /** @internal */ progressSchema = z.strictObject({
   best: z.number().nullable().describe("The best value so far; null: none yet."),
   round: z.int().nonnegative().describe("The round that reached it; 0: none."),
-  by: z.string().optional().describe("The metric and its direction. Absent: in an older record."),
+  by: z.string().nullable().describe("The metric and its direction; null: nothing was measured."),
 });
 /** How far a run has come by the metric that ends it. */
 export type Progress = z.infer<typeof progressSchema>;
@@ -33,7 +33,7 @@ type Output = z.infer<typeof Output>;
 /** The progress so far; none if a fork has changed what it is measured by. */
 export function progressOf(before: Progress, { mode, metric }: StopConfig): Progress {
   const by = `${mode} ${metricName(metric)}`;
-  return (before.by ?? by) === by ? { ...before, by } : { best: null, round: 0, by };
+  return before.by === by ? before : { best: null, round: 0, by };
 }
 
 /**

@@ -25,7 +25,7 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
     "A column with what reward functions gave each token, over whole trajectories; absent: none.",
   ),
   failures: z.record(z.string(), z.int()).optional().describe(
-    "Samples without a score, by reason; absent: none, or an older record.",
+    "Samples without a score, by reason; absent: none.",
   ),
   failed: z.string().nullable(),
   detail: z.string().nullable(),
@@ -59,7 +59,7 @@ function partNames(rewards: string[], parts: Record<string, number>[]): string[]
 
 /** The version that sampled these groups; the newest one if a round has leftover groups. */
 export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
-  return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
+  return groups.toSorted((a, b) => a.sampled_at - b.sampled_at).at(-1)?.sampled_by;
 }
 
 const Input = z.strictObject({
@@ -106,8 +106,8 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const earned = kept.some((i) => scores[i]!.token_rewards);
     return {
       id: item.id,
-      ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
-      ...(item.sampled_by === undefined ? {} : { sampled_by: item.sampled_by }),
+      sampled_at: item.sampled_at,
+      sampled_by: item.sampled_by,
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
       rewards: kept.map((i) => scores[i]!.reward!),
       parts: Object.fromEntries(

@@ -45,7 +45,7 @@ export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
   eager: true,
   async run({ scored, policy, reference, temperature, micro_batch_tokens_max, ...input }, ctx) {
     const alive = inDrawOrder(scored);
-    const isStale = ({ sampled_at = policy.number }: ScoredGroup) => sampled_at < policy.number;
+    const isStale = ({ sampled_at }: ScoredGroup) => sampled_at < policy.number;
     const stale = alive.some(isStale);
     const columns = (stale ? input.stale_columns ?? input.columns : input.columns).filter(isLogp);
     if (columns.length === 0 || alive.length === 0) return {};

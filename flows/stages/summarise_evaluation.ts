@@ -14,44 +14,36 @@ import { decodedSlab } from "./decoded_slabs.ts";
 import { evaluationNamed } from "./evaluate_round.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
-const later = "Absent in older records.";
-
 const /** @internal */ evaluationSchema = z.strictObject({
   name: z.string(),
   problems: z.int(),
   samples_per_problem: z.int(),
-  graded: z.int().optional().describe(`Samples with a score. ${later}`),
-  right: z.int().nullable().optional().describe(
-    `Right samples; null: no reward defines right. ${later}`,
-  ),
+  graded: z.int().describe("Samples with a score."),
+  right: z.int().nullable().describe("Right samples; null: no reward defines right."),
   undecided: z.int().optional().describe(
     "Graded samples to which the reward that defines right does not apply; absent: none.",
   ),
   failed: z.int().describe("Samples whose grader failed; excluded from every mean."),
-  ungraded: z.int().optional().describe(
-    `Samples that nothing can grade; excluded from every mean. ${later}`,
-  ),
-  failures: z.record(z.string(), z.int()).optional().describe(
-    `Failed and ungraded samples, by reason. ${later}`,
-  ),
+  ungraded: z.int().describe("Samples that nothing can grade; excluded from every mean."),
+  failures: z.record(z.string(), z.int()).describe("Failed and ungraded samples, by reason."),
   mean_reward: z.number().describe("Mean over problems of the mean over their graded samples."),
   avg_at_k: z.number().nullable().describe(
     "Mean over problems of the share of graded samples that are right.",
   ),
   pass_at_1: z.number().nullable().describe("Unbiased estimate from all samples."),
   pass_at_k: z.number().nullable().describe("Share of problems with at least one right sample."),
-  pass_at: z.array(z.number()).nullable().optional().describe(
-    `pass@k for k = 1, 2, ..., each over the problems with at least k graded samples. ${later}`,
+  pass_at: z.array(z.number()).nullable().describe(
+    "pass@k for k = 1, 2, ..., each over the problems with at least k graded samples.",
   ),
   maj_at_k: z.number().nullable().optional().describe(
     "Share of problems whose most common answer is right, ties by lot; null: no reward reads " +
-      `answers. Absent: one sample per problem. ${later}`,
+      "answers. Absent: one sample per problem.",
   ),
   intervals: z.record(z.string(), z.tuple([z.number(), z.number()])).optional().describe(
     "95 % interval of mean_reward, avg_at_k, maj_at_k and each pass_at_N: bootstrap over " +
-      `problems. Absent: fewer than two problems. ${later}`,
+      "problems. Absent: fewer than two problems.",
   ),
-  by_problem: ArtifactRef.optional().describe(`JSON: ProblemResult of each problem. ${later}`),
+  by_problem: ArtifactRef.describe("JSON: ProblemResult of each problem."),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
 /** What an evaluation found. */
@@ -215,9 +207,7 @@ function counted(scored: ScoredGroup[]) {
   const asked = Math.max(1, ...scored.map((group) => group.rewards.length + missing(group)));
   const failures: Record<string, number> = {};
   for (const group of scored) {
-    // An older record says why the group failed, not how many of its samples.
-    const older = group.failed === null ? {} : { [group.failed]: asked - group.rewards.length };
-    for (const [reason, n] of Object.entries(group.failures ?? older)) {
+    for (const [reason, n] of Object.entries(group.failures ?? {})) {
       failures[reason] = (failures[reason] ?? 0) + n;
     }
   }

@@ -16,6 +16,8 @@ function scored(draw: number, rewards: number[], failed: string | null = null): 
   return {
     id: `draw-${draw}`,
     group: { draw, slab, index: 0, samples },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards,
     parts: { right: rewards },
     lengths: rewards.map(() => 3),
@@ -40,6 +42,7 @@ async function credit(
     algorithm: AlgorithmChoice.parse(settings),
     temperature: 1,
     updates_per_batch: 1,
+    policy_number: 0,
     failed_fraction_max: 0.5,
     ...options,
   };

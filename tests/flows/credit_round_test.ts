@@ -39,6 +39,8 @@ async function scored(trajectories: Trajectory[], samples: number[]): Promise<Sc
   return {
     id: "draw-0",
     group: { draw: 0, slab, index: 0, samples },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards: samples.map(() => 1),
     parts: {},
     lengths: kept.map(({ action_mask }) => action_mask.reduce((sum, bit) => sum + bit, 0)),

@@ -22,7 +22,11 @@ Deno.test("progressOf() starts again if a fork has changed the metric or its dir
   const stop = StopConfig.parse({ metric: "eval/pass@1", patience_rounds: 2 });
   const before = { best: 0.5, round: 4, by: "max eval/pass_at_1" };
   deepStrictEqual(progressOf(before, stop), before);
-  deepStrictEqual(progressOf({ best: null, round: 0 }, stop), { ...before, best: null, round: 0 });
+  deepStrictEqual(progressOf({ best: null, round: 0, by: null }, stop), {
+    ...before,
+    best: null,
+    round: 0,
+  });
   deepStrictEqual(progressOf(before, { ...stop, min_delta: 1, patience_rounds: 9 }), before);
   const anew = (by: string) => ({ best: null, round: 0, by });
   deepStrictEqual(progressOf(before, { ...stop, mode: "min" }), anew("min eval/pass_at_1"));

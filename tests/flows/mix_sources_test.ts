@@ -42,6 +42,8 @@ Deno.test("mixSources() refuses a source that has no row left", async () => {
 const group = (draw: number, rewards: number[], failed: string | null = null): ScoredGroup => ({
   id: `${draw}`,
   group: { draw, slab: { sha256: "0".repeat(64), bytes: 1 }, index: 0, samples: [0] },
+  sampled_at: 0,
+  sampled_by: "v",
   rewards,
   parts: {},
   lengths: [1],

@@ -18,6 +18,8 @@ function scored(draw: number, parts: Record<string, (number | null)[]>): ScoredG
   return {
     id: `draw-${draw}`,
     group: { draw, slab, index: 0, samples },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards: samples.map(() => 0),
     parts,
     lengths: samples.map(() => 1),

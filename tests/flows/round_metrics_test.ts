@@ -6,6 +6,8 @@ function group(rewards: number[], overrides: Partial<ScoredGroup> = {}): ScoredG
   return {
     id: "draw-0",
     group: { draw: 0, slab: { sha256: "0".repeat(64), bytes: 1 }, index: 0, samples: [0] },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards,
     parts: {},
     lengths: rewards.map(() => 2),

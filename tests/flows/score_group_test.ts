@@ -77,7 +77,12 @@ async function scored(texts: string[] | Trajectory[], options: Options = {}): Pr
   const made = texts.map((one, i) => typeof one === "string" ? trajectory(one, i) : one);
   const whole = await groupOf(bench, made);
   const group = { ...whole, samples: samples ?? whole.samples };
-  const of = { item: { id: "draw-1", row: ROW, group, ...item }, rewards, on_failed_sample };
+  const whence = { sampled_at: 0, sampled_by: "v" };
+  const of = {
+    item: { id: "draw-1", row: ROW, group, ...whence, ...item },
+    rewards,
+    on_failed_sample,
+  };
   const input = { ...of, ...(shaping && { shaping }) };
   const { group: { slab: _, ...left }, ...rest } = await bench.done(scoreGroup, input);
   return { ...rest, group: left } as ScoredGroup;
@@ -87,6 +92,8 @@ Deno.test("scoreGroup() sums weighted rewards, and keeps each part unweighted", 
   deepStrictEqual(await scored(["four", "fo", "fourfour"], { rewards: [LENGTH, EXACT] }), {
     id: "draw-1",
     group: { draw: 1, index: 1, samples: [0, 1, 2] },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards: [3, 0.5, 1],
     parts: { length: [1, 0.5, 1], exact_match: [1, 0, 0] },
     lengths: [4, 2, 8],
@@ -162,11 +169,8 @@ Deno.test("scoreGroup() hands on who sampled the group, and that tokens have rew
     { rewards: [LENGTH], item },
   );
   deepStrictEqual({ sampled_at, sampled_by, token_rewards }, { ...item, token_rewards: true });
-  const older = await scored(["a"], { rewards: [LENGTH] });
-  deepStrictEqual(
-    ["sampled_at", "sampled_by", "token_rewards", "failures"].filter((name) => name in older),
-    [],
-  );
+  const plain = await scored(["a"], { rewards: [LENGTH] });
+  deepStrictEqual(["token_rewards", "failures"].filter((name) => name in plain), []);
 });
 
 Deno.test("a resume scores a group again only if a sample of it failed", async () => {
@@ -203,7 +207,7 @@ Deno.test("scoreGroup() keeps what a function gives each token of the samples le
   const made = ["good", "broken", "by"].map((text, i) => trajectory(text, i));
   const group = await groupOf(bench, made);
   const rewards = [{ ...JUDGE, weight: 2 }];
-  const item = { id: "draw-1", row: ROW, group };
+  const item = { id: "draw-1", row: ROW, group, sampled_at: 0, sampled_by: "v" };
   SAID.by = { score: 3, token_scores: [1, 2] };
   const { token_scores, rewards: paid } = await bench.done(scoreGroup, {
     item,

@@ -41,6 +41,8 @@ async function group(
   return {
     id: `draw-${draw}`,
     group: { draw, slab, index: 0, samples: [0, 1] },
+    sampled_at: 0,
+    sampled_by: "v",
     rewards: [0, 1],
     parts: {},
     lengths: [1, 1],
@@ -142,7 +144,7 @@ Deno.test("scoreTokens() takes an older version's old_logp from its sampler if a
   const groups = [
     await group(bench, 0, { sampled_at: 1 }),
     await group(bench, 1, { sampled_at: 2 }),
-    await group(bench, 2),
+    await group(bench, 2, { sampled_at: 2 }),
   ];
   const first = await tokensInput(bench, ["old_logp"], groups);
   const input = { ...first, policy: { ...first.policy, number: 2 } };
