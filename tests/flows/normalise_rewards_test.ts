@@ -15,6 +15,8 @@ const REWARDS = [
 const group = (draw: number, long: (number | null)[], more: Partial<ScoredGroup> = {}) => ({
   id: `${draw}`,
   group: { draw, slab: { sha256: "0".repeat(64), bytes: 1 }, index: 0, samples: [0, 1] },
+  sampled_at: 0,
+  sampled_by: "v",
   rewards: [7, 7],
   parts: { right: [1, 0], long },
   lengths: [1, 2],
