@@ -166,8 +166,8 @@ Deno.test("commitOf() does not name the commit of a repository around the instal
   const dir = await scratch();
   const git = async (...args: string[]) => {
     const author = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
-    const options = { args: ["-C", dir, ...author, ...args], stdout: "null" } as const;
-    strictEqual((await new Deno.Command("git", options).output()).success, true);
+    const command = new Deno.Command("git", { args: ["-C", dir, ...author, ...args] });
+    strictEqual((await command.output()).success, true);
   };
   await git("init", "-q");
   await git("commit", "-q", "--allow-empty", "-m", "a");
