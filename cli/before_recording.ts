@@ -2,14 +2,17 @@
  * Ctrl-C in the first seconds of a command: nothing is recorded yet, so there is nothing to
  * resume, and it says so.
  */
+import { type Clock, systemClock } from "../engine/mod.ts";
 import { EXIT } from "./exit.ts";
 import { tell } from "./output.ts";
+import { ONE_PRESS_MS } from "./stop_requests.ts";
 
 type BeforeRecordingOptions = {
   /** What is true as long as nothing is recorded. */
   nothing: string;
   note?: (text: string) => void;
   exit?: (code: number) => void;
+  clock?: Clock;
 };
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
@@ -22,12 +25,13 @@ export class BeforeRecording {
   readonly #options: Required<BeforeRecordingOptions>;
   #recording = false;
   #asked = false;
+  #askedMs = -Infinity;
   #listening = false;
   readonly #listener = () => this.interrupted();
 
   constructor(options: BeforeRecordingOptions) {
     const note = tell;
-    this.#options = { note, exit: (code) => Deno.exit(code), ...options };
+    this.#options = { note, exit: (code) => Deno.exit(code), clock: systemClock, ...options };
   }
 
   /**
@@ -38,9 +42,12 @@ export class BeforeRecording {
   }
 
   interrupted(): void {
-    const { nothing, note, exit } = this.#options;
+    const { nothing, note, exit, clock } = this.#options;
+    const nowMs = clock.monotonic();
+    if (nowMs - this.#askedMs < ONE_PRESS_MS) return;
     if (this.#recording && !this.#asked) {
       this.#asked = true; // Whether the run exists depends on the store's answer.
+      this.#askedMs = nowMs;
       return;
     }
     note(

@@ -16,12 +16,13 @@ export async function resumeOverrides(
   if (found.refused.length === 0) return found;
   const paths = found.refused.map(({ path }) => path);
   const fork = await forkableRound(home, head, texts);
+  const words = [...(accept ? ["--accept"] : []), ...texts]; // Nothing has recorded it yet.
   const fix = "round" in fork
     ? `Fix: start a run with it from round ${fork.round}:\n` +
       `  next: ${
         command(
           home,
-          ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "),
+          ["fork", head.id, "--round", String(fork.round), ...words].map(quoted).join(" "),
         )
       }`
     : `A fork cannot change it either: ${fork.refused}\nFix: start a new run with it`;

@@ -41,7 +41,7 @@ export type ServeOptions<G> = {
    * no limit.
    */
   queues: Readonly<Record<string, number>>;
-  /** Finds a run's graph. Called once for each run that is seen. */
+  /** Finds a run's graph. Called once for each epoch of a run that is seen. */
   look(run: RunHead): Promise<Verdict<G>>;
   /** Executes a run that was claimed, to its end. */
   execute(taken: Taken<G>, drain: AbortSignal): Promise<Outcome>;
@@ -98,7 +98,8 @@ class Server<G> {
     & Required<Pick<ServeOptions<G>, "clock" | "owner" | "lease_ms" | "poll_ms">>;
   readonly #drain: AbortSignal;
   readonly #executing = new Map<string, Promise<void>>();
-  readonly #verdicts = new Map<string, Verdict<G>>();
+  /** For its epoch: another engine may have accepted, or changed, what decides them. */
+  readonly #verdicts = new Map<string, Verdict<G> & { epoch: number }>();
   readonly #putOff = new Map<string, { until_ms: number; ms: number }>();
   /** Runs that this engine could run and that have not ended, as of the last poll. */
   #unfinished = 0;
@@ -126,8 +127,8 @@ class Server<G> {
   }
 
   /**
-   * The next run, claimed. A run that is seen for the first time is checked before anything is
-   * chosen.
+   * The next run, claimed. A run that is seen for the first time, or was another engine's since, is
+   * checked before anything is chosen.
    */
   async #take(): Promise<Taken<G> | null> {
     for (;;) {
@@ -170,7 +171,9 @@ class Server<G> {
       choose: (runs: RunHead[], now_ms: number) => {
         const ours = runs.filter(({ queue }) => queue !== null && Object.hasOwn(queues, queue));
         this.#forgetOthers(ours);
-        seen.unknown = ours.filter(({ id }) => !this.#verdicts.has(id));
+        seen.unknown = ours.filter(({ id, epoch }) =>
+          this.#verdicts.get(id)?.epoch !== epoch && !this.#executing.has(id)
+        );
         if (seen.unknown.length > 0) return null;
         this.#unfinished = ours.filter((run) => this.#canRun(run)).length;
         const choice = chooseRun(runs, options, now_ms);
@@ -207,8 +210,12 @@ class Server<G> {
         refused: error.message,
       }))
       : { refused: `Cannot run '${run.id}' on this host: ${lacks}` };
-    this.#verdicts.set(run.id, verdict);
-    if ("refused" in verdict) this.#emit({ type: "refused", run: run.id, reason: verdict.refused });
+    const before = this.#verdicts.get(run.id);
+    this.#verdicts.set(run.id, { ...verdict, epoch: run.epoch });
+    if (!("refused" in verdict)) return;
+    const { refused: reason } = verdict;
+    const isKnown = before && "refused" in before && before.refused === reason;
+    if (!isKnown) this.#emit({ type: "refused", run: run.id, reason });
   }
 
   #start(taken: Taken<G>): void {

@@ -90,7 +90,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     const marks = await journalMarks(home);
     const runs = await chosen(home, options.runs);
     const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
-    for (const head of heads) checkJournal(head); // What its rows refer to is not known.
+    checkJournals(heads);
     const living = await livingRuns(home, heads);
     let reachable = await reachableArtifacts(stores, artifacts);
     const scope = { runs, stores: options.runs === undefined ? stores : [] };
@@ -120,6 +120,22 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     return report;
   } finally {
     for (const store of stores.slice(1)) await store.close();
+  }
+}
+
+/** What rows of another version refer to is not known; their own Holdfast does not know ours. */
+function checkJournals(heads: readonly RunHead[]): void {
+  const isMixed = heads.some(({ journal }) => journal !== heads[0]!.journal);
+  try {
+    for (const head of heads) checkJournal(head);
+  } catch (error) {
+    if (!isMixed || !(error instanceof InvalidInputError)) throw error;
+    const [why] = error.message.split(". Fix: ");
+    throw new InvalidInputError(
+      `${why}. No Holdfast collects a home whose runs have several versions. Fix: start new runs ` +
+        "in a separate home, with --home",
+      error.facts,
+    );
   }
 }
 

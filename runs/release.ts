@@ -5,8 +5,10 @@
  */
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import {
   canonicalJson,
+  isReadable,
   type NewRow,
   recordedValue,
   ReplayDriftError,
@@ -24,6 +26,11 @@ type Release = {
   commit?: string;
 };
 
+/** Of a damaged record, as much as can be read. */
+const Recorded = z.object({ holdfast: z.string(), sources: z.string(), commit: z.string() })
+  .partial().catch({});
+type Recorded = z.infer<typeof Recorded>;
+
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 /** The rooms that decide what a run does. The command line only asks them to. */
 const ROOMS = ["algs", "configs", "data", "engine", "flows", "rewards", "rollouts", "runs"];
@@ -32,11 +39,15 @@ const SOURCE = /\.(?:ts|py|txt)$/;
 
 let here: Release | undefined;
 
-/** The release of this process: read once, from the files that it was started from. */
+/**
+ * The release of this process: read once, at the first call. A process that outlives an update of
+ * its files calls it when it starts.
+ */
 export function thisRelease(): Release {
-  const commit = here ? undefined : commitOf(ROOT);
+  if (here) return here;
+  const commit = commitOf(ROOT);
   const release = { holdfast: versionOf(ROOT), sources: sourcesDigest(ROOT) };
-  return here ??= commit === undefined ? release : { ...release, commit };
+  return here = commit === undefined ? release : { ...release, commit };
 }
 
 /** sha256 of the sources of an installation, by path and content. */
@@ -52,6 +63,7 @@ export function sourcesDigest(root: string): string {
 
 function* sourcesIn(root: string, dir: string): Generator<string> {
   for (const { name, isDirectory } of Deno.readDirSync(`${root}/${dir}`)) {
+    if (name.startsWith(".")) continue; // An editor's lock, an environment: no release has them.
     const path = `${dir}/${name}`;
     if (isDirectory) yield* sourcesIn(root, path);
     else if (SOURCE.test(name)) yield path;
@@ -62,8 +74,10 @@ function versionOf(root: string): string {
   return JSON.parse(Deno.readTextFileSync(`${root}/deno.json`)).version;
 }
 
-function commitOf(root: string): string | undefined {
-  const args = ["-C", root, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
+/** Of the clone at `root`, a path that ends with a slash; a repository around it says nothing. */
+export function commitOf(root: string): string | undefined {
+  const clone = [`--git-dir=${root}.git`, `--work-tree=${root}`];
+  const args = [...clone, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
   try {
     const { success, stdout } = new Deno.Command("git", { args, stderr: "null" }).outputSync();
     return success ? new TextDecoder().decode(stdout).trim() : undefined;
@@ -82,12 +96,13 @@ export async function otherRelease(store: Store, head: RunHead): Promise<string 
 
 /**
  * What a resume records if the run belongs to another release: that it is this one's from here on.
- * @throws {ReplayDriftError} Unless `accept`. It names both releases, and the ways to continue.
+ * @throws {ReplayDriftError} Unless `accept`. It names both releases, and the ways to continue;
+ * `accepting`: how to accept, where the caller has no such option.
  */
 export async function checkRelease(
   store: Store,
   head: RunHead,
-  { accept = false }: { accept?: boolean } = {},
+  { accept = false, accepting = "--accept" }: { accept?: boolean; accepting?: string } = {},
 ): Promise<NewRow[]> {
   const other = await otherRelease(store, head);
   const now = thisRelease();
@@ -99,19 +114,20 @@ export async function checkRelease(
   const way = commit ? `that one (git checkout ${commit}${changes})` : "the one that recorded it";
   throw new ReplayDriftError(
     `Cannot continue run '${head.id}' because its code has changed: ${other}. Use ${way}, or ` +
-      "--accept if what has changed does not matter to this run",
+      `${accepting} if what has changed does not matter to this run`,
     { run: head.id, recorded, now },
   );
 }
 
 /** The newest release that a resume accepted, else the one that recorded the run. */
-async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Partial<Release>> {
+async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Recorded> {
   const query = { kinds: ["note/release" as const], newest_first: true, limit: 1 };
-  const [row] = await store.read(id, query);
-  return (row ? recordedValue(row) : JSON.parse(packages)) as Partial<Release>;
+  const [accepted] = await store.read(id, query);
+  const row = accepted ?? { kind: "note/release", key: "created", value: packages };
+  return Recorded.parse(isReadable(row) ? recordedValue(row) : {});
 }
 
-function shown({ holdfast, commit, sources }: Partial<Release>): string {
+function shown({ holdfast, commit, sources }: Recorded): string {
   const parts = [commit && `commit ${commit}`, sources && `sources ${sources.slice(0, 12)}`];
   const known = parts.filter((part) => part !== undefined);
   return `Holdfast ${holdfast ?? "of an unknown version"}` +

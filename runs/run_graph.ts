@@ -6,6 +6,7 @@ import {
   checkRunId,
   type Graph,
   type GraphDefinition,
+  hasEnded,
   InvalidInputError,
   LostRecordError,
   type Outcome,
@@ -66,7 +67,7 @@ export async function runGraph<In, C, T>(
         run: head.id,
       };
     }
-    await checkRelease(open.store, known, session);
+    if (!hasEnded(known)) await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
     const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
@@ -89,7 +90,8 @@ export async function resumeRun(
     if (head === null) {
       throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
     }
-    const { definition, config } = await recordedDefinition(open.store, head, options);
+    const accept = options.accept || hasEnded(head); // Then nothing continues.
+    const { definition, config } = await recordedDefinition(open.store, head, { accept });
     const graph = definition.build(graphConfig(config, await changedSettings(open.store, head)));
     return await executeRun(open, { head, graph }, options);
   });

@@ -9,7 +9,7 @@ import {
 } from "../engine/mod.ts";
 import { placeGpus, plannedGroups } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
-import { checkRelease } from "./release.ts";
+import { checkRelease, thisRelease } from "./release.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions } from "./session.ts";
@@ -59,6 +59,7 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
     entries.map((entry) => import(entry) as Promise<Record<string, AnyDefinition>>),
   );
   const { lease_ms } = options;
+  thisRelease(); // The files may be another release's by the time that a run comes.
   await serveQueues({
     ...serving,
     store: home.store,
@@ -100,7 +101,7 @@ async function definitionOf(
   store: Store,
   { run, modules }: { run: RunHead; modules: Record<string, AnyDefinition>[] },
 ) {
-  await checkRelease(store, run);
+  await checkRelease(store, run, { accepting: `'resume ${run.id} --accept'` });
   try {
     return await recordedDefinition(store, run);
   } catch (error) {

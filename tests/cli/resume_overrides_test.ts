@@ -111,6 +111,13 @@ for (const [text, round] of FORKED) {
   });
 }
 
+Deno.test("the fork that is advised accepts another release as the resume did", async () => {
+  const home = await freshFakeHome();
+  const head = { ...await createFakeRun(home, "a"), packages: "{}" };
+  const asked = { overrides: ["trainer.optimizer.lr=0.02"], accept: true };
+  await rejects(resumeOverrides(home, head, asked), /deno task rl fork a --round 0 --accept /);
+});
+
 Deno.test("resume with what no fork can have either says why, and to start a new run", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });

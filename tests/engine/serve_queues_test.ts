@@ -52,6 +52,27 @@ Deno.test("serveQueues() runs its queues' runs, up to its limit at a time", asyn
   });
 });
 
+Deno.test("serveQueues() looks again at a run that another engine had meanwhile", async () => {
+  const { clock, store } = await withRuns(["a", "b"]);
+  const looked: string[] = [];
+  const execute = async ({ head }: Taken<Graph>): Promise<Outcome> => {
+    if (head.id === "a") {
+      const { head: other } = await store.claim("b", ownerOf("other"), { lease_ms: LEASE_MS });
+      await store.release("b", other.epoch);
+    }
+    await store.finish(head.id, head.epoch, "done");
+    return { status: "cancelled" };
+  };
+  const look = ({ id, epoch }: { id: string; epoch: number }) => {
+    looked.push(`${id} ${epoch}`);
+    return Promise.resolve({ graph: built });
+  };
+  const { served, said } = serving({ store, clock }, { look, execute });
+  await passing(clock, served);
+  deepStrictEqual(looked, ["a 0", "b 0", "b 1"]);
+  deepStrictEqual(said("taken"), ["a", "b"]);
+});
+
 Deno.test("serveQueues() leaves runs whose graph it does not have, and says so once", async () => {
   const { clock, store } = await withRuns(["a", "strange"]);
   const look = (run: { id: string }) =>

@@ -51,6 +51,8 @@ for (const journal of OTHERS) {
         new Engine({ store, artifacts }).execute("later", online.build(JSON.parse(config))),
     };
     for (const use of Object.values(uses)) await rejects(use(), refusal);
+    const way = /No Holdfast collects a home whose runs have several versions.*with --home/;
+    await rejects(collectGarbage(home), { message: way });
     deepStrictEqual(await store.head("later"), head);
   });
 }

@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { ArtifactStore, ReplayDriftError, type RunHead } from "../../engine/mod.ts";
+import { commitOf } from "../../runs/release.ts";
 import {
   createRun,
   forkRun,
@@ -20,13 +21,15 @@ const MODULE = new URL("./serving_graphs.ts", import.meta.url);
 const ENTRY = `${MODULE.href}#doubled`;
 const EARLIER = { holdfast: "0.0.9", sources: "f".repeat(64), commit: "0123456789ab" };
 
-/** A run of another release, in a home of its own; absent: recorded before releases were. */
-async function foreign(release?: object): Promise<{ home: Home; head: RunHead }> {
+/** A run of another release, in a home of its own. `packages`: the text that its head has. */
+async function foreign(
+  release?: object,
+  packages = JSON.stringify({ deno: Deno.version.deno, ...release }),
+): Promise<{ home: Home; head: RunHead }> {
   const dir = await scratch();
   const store = new MemoryStore();
   const home = new Home(dir, { store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
   const model = await createRun(home, doubled, { config: { n: 1 }, entry: ENTRY, id: "model" });
-  const packages = JSON.stringify({ deno: Deno.version.deno, ...release });
   const head = await store.create({ ...model, id: "a", packages, queue: "default" });
   return { home, head };
 }
@@ -56,7 +59,10 @@ Deno.test("a run of another release is refused by everything that would continue
     onEvent: (event) => event.type === "refused" && reasons.push(event.reason),
   });
   strictEqual(reasons.length, 1);
-  match(reasons[0]!, REFUSED.message);
+  match(
+    reasons[0]!,
+    /^Cannot continue run 'a' .* \(git checkout 0123456789ab\), or 'resume a --accept' if /,
+  );
   deepStrictEqual([(await home.store.head("a"))!.epoch, await home.store.read("a")], [0, []]);
 });
 
@@ -116,4 +122,56 @@ Deno.test("sourcesDigest() has the code and its locks, by path and content, and 
     strictEqual(seen.has(sourcesDigest(root)), false);
     seen.add(sourcesDigest(root));
   }
+});
+
+Deno.test("a run whose release is damaged belongs to an unknown one, which can be accepted", async () => {
+  for (const packages of ["", "{", "null", '{"sources":1}']) {
+    const { home } = await foreign({}, packages);
+    const says = /recorded by Holdfast of an unknown version, and this is /;
+    await rejects(resumeRun(home, "a"), { name: ReplayDriftError.name, message: says });
+    strictEqual((await resumeRun(home, "a", { accept: true })).status, "done");
+  }
+});
+
+Deno.test("runGraph() and resumeRun() return how a run of another release ended", async () => {
+  const { home } = await foreign(EARLIER);
+  const ended = await resumeRun(home, "a", { accept: true });
+  const { store } = home;
+  const head = (await store.head("a"))!;
+  store.read = () => Promise.resolve([]); // As if nobody had accepted.
+  store.head = () => Promise.resolve(head);
+  strictEqual((await otherRelease(store, head)) === null, false);
+  strictEqual((await resumeRun(home, "a")).status, ended.status);
+  const options = { config: { n: 1 }, home, entry: ENTRY, id: "a" };
+  strictEqual((await runGraph(doubled, options)).status, ended.status);
+  await rejects(forkRun(home, head, { round: 0 }), { name: ReplayDriftError.name });
+});
+
+Deno.test("sourcesDigest() leaves out hidden files: an editor's locks and an environment", async () => {
+  const root = await scratch();
+  for (
+    const room of ["algs", "configs", "data", "engine", "flows", "rewards", "rollouts", "runs"]
+  ) {
+    await Deno.mkdir(`${root}/${room}`);
+  }
+  await Deno.mkdir(`${root}/workers/.venv`, { recursive: true });
+  await Deno.writeTextFile(`${root}/deno.lock`, "a");
+  const before = sourcesDigest(root);
+  await Deno.symlink("somebody@host.1234", `${root}/engine/.#engine.ts`); // Emacs.
+  await Deno.writeTextFile(`${root}/workers/.venv/site.py`, "1");
+  strictEqual(sourcesDigest(root), before);
+});
+
+Deno.test("commitOf() does not name the commit of a repository around the installation", async () => {
+  const dir = await scratch();
+  const git = async (...args: string[]) => {
+    const author = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
+    const command = new Deno.Command("git", { args: ["-C", dir, ...author, ...args] });
+    strictEqual((await command.output()).success, true);
+  };
+  await git("init", "-q");
+  await git("commit", "-q", "--allow-empty", "-m", "a");
+  await Deno.mkdir(`${dir}/with space/inner`, { recursive: true });
+  strictEqual(commitOf(`${dir}/with space/`), undefined);
+  match(commitOf(`${dir}/`)!, /^[0-9a-f]{12}$/);
 });
