@@ -16,7 +16,8 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
   ]);
   ok(
     lines.includes(
-      "│  ├─ assign_credit  <- scored: round/*/score_group, tokens: round/*/score_tokens",
+      "│  ├─ assign_credit  <- scored: round/*/score_group, tokens: round/*/score_tokens, " +
+        "policy_number: round(policy).number",
     ),
   );
   ok(lines.includes("train_policy          trainer  6"));
