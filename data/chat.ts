@@ -24,8 +24,7 @@ export const chatSettings = {
   turn_end: z.enum(["template", "eos_token"]).default("template")
     .describe(
       "What ends the model's turn in a chat. template: what its chat template writes there. " +
-        "eos_token: the tokenizer's " +
-        "end-of-sequence token, as in runs recorded before there was a choice.",
+        "eos_token: the tokenizer's end-of-sequence token.",
     ),
 };
 export type ChatSettings = {
@@ -36,8 +35,7 @@ export type ChatSettings = {
 const /** @internal */ chatSchema = z.strictObject({
   template_arguments: z.record(z.string(), z.unknown()),
   date: z.string().optional().describe(
-    "YYYY-MM-DD: today, for templates that write it; absent: they read the clock, as in runs " +
-      "recorded before.",
+    "YYYY-MM-DD: today, for templates that write it; absent: they read the clock.",
   ),
 });
 /**

@@ -76,7 +76,6 @@ export const Schedule = z.strictObject({
 });
 
 const /** @internal */ optimizerSchema = z.strictObject({
-  // Optional, not with a default: records from before it stay as they are.
   name: z.enum(["adamw", "muon", "adafactor"]).optional().describe(
     "adamw; muon for the hidden matrices, with AdamW for the rest; or adafactor. Absent: adamw.",
   ).register(setting, {

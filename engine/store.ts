@@ -154,8 +154,8 @@ export interface Store {
    * is dead), and always if the run is done or cancelled, unless `ended`. `seen_epoch`: also
    * refused if the epoch has risen since the caller looked, so that two resumes of one dead run do
    * not take it from each other. A created run becomes running; a failed one stays so until
-   * `reopen`. A drain request of the old owner is forgotten, a cancel request is not. A journal of another version
-   * is refused.
+   * `reopen`. A drain request of the old owner is forgotten, a cancel request is not. A journal of
+   * another version is refused.
    */
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
   /**

@@ -15,9 +15,7 @@ type MixtureData = Partial<Pick<z.infer<typeof TrainingData>, "train" | "curricu
  * prompts.
  */
 export type RowsConfig = {
-  data?:
-    & Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt">
-    & MixtureData;
+  data?: Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt"> & MixtureData;
   sampler?: { max_model_len: number | null };
   /** With `chatSettings`, if the model has them. */
   model?: object;

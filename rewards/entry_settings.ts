@@ -22,7 +22,7 @@ const Normalise = z.strictObject({
   ).register(setting, ADDED),
 });
 
-/** The settings of every entry. The optional ones are absent from older records. */
+/** The settings of every entry. The optional ones are recorded only if they are given. */
 export const entrySettings = {
   weight: z.number().default(1).describe(
     "The reward of a sample is the sum of weight x score over the list.",

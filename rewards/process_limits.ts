@@ -11,7 +11,7 @@ const USUAL = {
   isolate: true,
 };
 
-/** A limit; null lifts it. The default is not recorded, so that older runs keep their inputs. */
+/** A limit; null lifts it. The default is not recorded. */
 const limit = (usual: number, unit: string, text: string) =>
   z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`)
     .register(setting, { unit, resume: "stages" });

@@ -81,7 +81,7 @@ async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNot
   return [...notes.values()];
 }
 
-/** The run's `checkpoints` block, in which older runs lack fields. */
+/** The run's `checkpoints` block, in which a custom graph may leave fields out. */
 function keepPolicy(head: RunHead): KeepPolicy {
   const { checkpoints } = JSON.parse(head.config) as { checkpoints?: Partial<CheckpointsConfig> };
   return { keep_last: 2, keep_every: null, keep_best: null, ...checkpoints };

@@ -90,7 +90,10 @@ export function commitOf(root: string): string | undefined {
 /** What other release a run belongs to, in words; null: this one. */
 export async function otherRelease(store: Store, head: RunHead): Promise<string | null> {
   const recorded = await releaseOf(store, head);
-  if (recorded.sources === thisRelease().sources) return null;
+  return recorded.sources === thisRelease().sources ? null : bothReleases(recorded);
+}
+
+function bothReleases(recorded: Recorded): string {
   return `it was recorded by ${shown(recorded)}, and this is ${shown(thisRelease())}`;
 }
 
@@ -104,16 +107,16 @@ export async function checkRelease(
   head: RunHead,
   { accept = false, accepting = "--accept" }: { accept?: boolean; accepting?: string } = {},
 ): Promise<NewRow[]> {
-  const other = await otherRelease(store, head);
-  const now = thisRelease();
-  if (other === null) return [];
-  if (accept) return [{ kind: "note/release", key: "resume", value: canonicalJson(now) }];
   const recorded = await releaseOf(store, head);
+  const now = thisRelease();
+  if (recorded.sources === now.sources) return [];
+  if (accept) return [{ kind: "note/release", key: "resume", value: canonicalJson(now) }];
   const commit = recorded.commit?.replace(/-dirty$/, "");
   const changes = commit === recorded.commit ? "" : ", with the changes that its files had";
   const way = commit ? `that one (git checkout ${commit}${changes})` : "the one that recorded it";
   throw new ReplayDriftError(
-    `Cannot continue run '${head.id}' because its code has changed: ${other}. Use ${way}, or ` +
+    `Cannot continue run '${head.id}' because its code has changed: ${bothReleases(recorded)}. ` +
+      `Use ${way}, or ` +
       `${accepting} if what has changed does not matter to this run`,
     { run: head.id, recorded, now },
   );

@@ -59,7 +59,7 @@ Deno.test("mask_truncated: the cut completion is compared, but in no sum and den
   }
 });
 
-Deno.test("mask_truncated is a setting of every online algorithm, off in older records", () => {
+Deno.test("mask_truncated is a setting of every online algorithm, off by default", () => {
   const shared = Object.values(ONLINE_ALGORITHMS as Record<string, AnyAlgorithm>)
     .filter(({ config }) => "kl_coef" in config.shape).map(({ name }) => name);
   ok(shared.length >= 11);

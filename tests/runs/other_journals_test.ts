@@ -30,17 +30,7 @@ for (const journal of OTHERS) {
     const { store, artifacts } = home;
     const known = await createFakeRun(home, "known");
     strictEqual(known.journal, JOURNAL_VERSION);
-    const { config, entry, graph, graph_hash, name, packages } = known;
-    const head = await store.create({
-      id: "later",
-      config,
-      entry,
-      graph,
-      graph_hash,
-      name,
-      packages,
-      journal,
-    });
+    const head = await store.create({ ...known, id: "later", journal });
     const uses: Record<string, () => Promise<unknown>> = {
       "every command that names a run": () => findRun(home, "later"),
       resume: () => resumeRun(home, "later"),
@@ -48,7 +38,7 @@ for (const journal of OTHERS) {
       verify: () => verifyRun(home, head),
       gc: () => collectGarbage(home),
       "an engine": () =>
-        new Engine({ store, artifacts }).execute("later", online.build(JSON.parse(config))),
+        new Engine({ store, artifacts }).execute("later", online.build(JSON.parse(known.config))),
     };
     for (const use of Object.values(uses)) await rejects(use(), refusal);
     const way = /No Holdfast collects a home whose runs have several versions.*with --home/;
@@ -59,19 +49,9 @@ for (const journal of OTHERS) {
 
 Deno.test("a serving engine leaves a run of another Holdfast, and says why", async () => {
   const home = await freshFakeHome();
-  const { config, entry, graph, graph_hash, name, packages } = await createFakeRun(home, "known");
-  const later = {
-    id: "later",
-    config,
-    entry,
-    graph,
-    graph_hash,
-    name,
-    packages,
-    journal: JOURNAL_VERSION + 1,
-    queue: "q",
-  };
-  const head = await home.store.create(later);
+  const known = await createFakeRun(home, "known");
+  const later = { id: "later", journal: JOURNAL_VERSION + 1, queue: "q" };
+  const head = await home.store.create({ ...known, ...later });
   const events: ServeEvent[] = [];
   const { signal: drain } = new AbortController();
   await serveRuns(home, {

@@ -13,7 +13,7 @@ function rowOf(note: Replan): NewRow {
   return { kind: "note/replan", key: "resume", value: JSON.stringify(note) };
 }
 
-Deno.test("workerBlocks() gives a setting that an older record lacks its default", () => {
+Deno.test("workerBlocks() gives a setting that is left out its default", () => {
   const recorded = { ...TRAINER, mine: 7 };
   const blocks = workerBlocks({ trainer: recorded, sampler: { engine: "huggingface" }, seed: 3 })!;
   const { offload, packing, ...trainer } = blocks.trainer;
