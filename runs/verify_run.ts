@@ -104,7 +104,7 @@ async function redone(
     onEvent: onWorkers,
   });
   try {
-    groups.start({ epoch: 1 });
+    groups.start(1);
     const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
     return await redoVersions(head, versions, { ...redoing, dir, onVersion });
   } finally {

@@ -223,13 +223,10 @@ export class WorkerGroups {
     return this.critic ? [this.trainer, this.critic] : [this.trainer];
   }
 
-  /**
-   * Starts hub, agent and groups under `epoch`, after `before`. The first operation throws any
-   * failure.
-   */
-  start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
+  /** Starts hub, agent and groups under `epoch`. The first operation throws any failure. */
+  start(epoch: number): void {
     this.#adoption.begin();
-    this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
+    this.#workers = this.#boot(epoch);
     this.#workers.then(this.#ready.resolve, this.#ready.reject);
     for (const [name, group] of this.#groups) {
       if (this.#planned.get(name)!.role.starts === "with_the_run") group.begin(this.#workers);
