@@ -110,7 +110,7 @@ Deno.test("show and runs as text name what people look for, and the newest run n
   match(out, /\nledger +read 48 = trained 48 \+ filtered 0 \+ stale 0 \+ failed 0 \+ pending 0\n/);
   const runs = (await rl(["runs", ...at])).out.split("\n");
   match(runs[0]!, /^run +name +status +graph +reward +age +last error$/);
-  match(runs[1]!, /^small +quickstart_small +done +quickstart +0\.\d{3} +\d+ s$/);
+  match(runs[1]!, /^small +quickstart_small +done +quickstart +0\.\d{3} +\d+ (s|min)$/);
   const listed = async (...filter: string[]) =>
     (await json<unknown[]>(["runs", ...at, ...filter])).length;
   deepStrictEqual([

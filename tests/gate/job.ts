@@ -1,4 +1,5 @@
 import { spawnToFile } from "../spawn_to_file.ts";
+import { shareOf } from "./load.ts";
 import { type Case, caseSeconds, casesOf, countOf, denoSeconds, TOGETHER } from "./report.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -83,8 +84,8 @@ export function pytestJob(
 }
 
 /**
- * Runs a job to its end. One in which no test ends for `silence_ms` is killed, and its problem says
- * what it was doing.
+ * Runs a job to its end. One in which no test ends for `silence_ms` of its share of the cores is
+ * killed, and its problem says what it was doing.
  */
 export async function runJob(
   job: Job,
@@ -97,18 +98,17 @@ export async function runJob(
   const env = { PYTHONPATH: `${ROOT}workers/python` };
   const child = spawnToFile([...job.argv], { path, cwd: ROOT, env });
   const read = async () => (await Deno.readTextFile(path).catch(() => "")).replaceAll(COLOURS, "");
-  let [length, progress_at, hung] = [
-    0,
-    performance.now(),
-    null as string | null,
-  ];
+  let [length, looked_at, silent_ms] = [0, performance.now(), 0];
+  let hung: string | null = null;
   const look = setInterval(async () => {
     const text = (await read()).replaceAll(STILL_RUNNING, "").trimEnd();
-    if (text.length !== length) {
-      [length, progress_at] = [text.length, performance.now()];
-    }
+    const since = performance.now() - looked_at;
+    looked_at += since;
+    // On busy cores a test that hangs and one that is slow look alike for longer.
+    silent_ms += since * shareOf(Deno.loadavg()[0]!, navigator.hardwareConcurrency);
+    if (text.length !== length) [length, silent_ms] = [text.length, 0];
     now.at = text.slice(text.lastIndexOf("\n") + 1);
-    if (hung !== null || performance.now() - progress_at < silence_ms) return;
+    if (hung !== null || silent_ms < silence_ms) return;
     hung = `no test ended for ${silence_ms / 1000} s at: ${now.at}\n${await processesBelow(
       child.pid,
     )}`;

@@ -16,6 +16,11 @@ export function cpuSeconds(): CpuSeconds {
   return { machine: machine / TICKS_PER_S, children: (cutime + cstime) / TICKS_PER_S };
 }
 
+/** Of its time, what a process counts as running if `load` processes share `cores`. */
+export function shareOf(load: number, cores: number): number {
+  return Math.min(1, cores / Math.max(load, 1));
+}
+
 /**
  * What counts against a limit of something that took `wall_s`: these seconds, or, if others used
  * the cores meanwhile, the fewest that its CPU time can take on all cores.

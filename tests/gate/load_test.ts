@@ -1,5 +1,5 @@
-import { ok, strictEqual } from "node:assert/strict";
-import { countedSeconds, cpuSeconds } from "./load.ts";
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { countedSeconds, cpuSeconds, shareOf } from "./load.ts";
 
 const NONE = { machine: 0, children: 0 };
 
@@ -13,6 +13,10 @@ Deno.test("a file's seconds count on a quiet machine, its CPU time while others 
   strictEqual(counted(12, 0.1), 20);
   strictEqual(counted(0.2, 0), 20, "one that sleeps");
   strictEqual(counted(12, 30), 6);
+});
+
+Deno.test("shareOf() is all of the time of a process that has a core, else its part", () => {
+  deepStrictEqual([0, 1, 2, 4, 10].map((load) => shareOf(load, 2)), [1, 1, 1, 0.5, 0.2]);
 });
 
 Deno.test("cpuSeconds() counts a child that has ended, for the machine too", async () => {
