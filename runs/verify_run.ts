@@ -105,7 +105,7 @@ async function redone(
   });
   try {
     groups.start(1);
-    const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
+    const redoing = { trainer: groups.trainer, critic: groups.critic ?? undefined };
     return await redoVersions(head, versions, { ...redoing, dir, onVersion });
   } finally {
     await groups.stop();

@@ -389,7 +389,7 @@ function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
 
 function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
   const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };
-  return { cause, ...(failure && { observed: failure.observed }), ...(evidence && { evidence }) };
+  return { cause, observed: failure?.observed, evidence };
 }
 
 function limitsOf({ start_timeout_s, no_progress_s }: WorkerBlocks["workers"]) {
