@@ -58,7 +58,7 @@ export function unopened({ source, value_model, parts }: PythonAlgorithm): AnyAl
     config: PythonAlgorithm.omit({ name: true }),
     credit: { needs: parts ? ["parts"] : [], assign: elsewhere },
     loss: elsewhere,
-    ...(value_model ? { value_loss: elsewhere } : {}),
+    value_loss: value_model ? elsewhere : undefined,
   };
 }
 

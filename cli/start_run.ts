@@ -82,7 +82,8 @@ export async function startRun(
       name: config.name,
       entry: `${SHIPPED}${config.flow}`,
       needs: queued?.needs ?? slotsOf(config),
-      ...(queued && { queue: queued.queue, priority: queued.priority }),
+      queue: queued?.queue,
+      priority: queued?.priority,
     })
   );
   if (queued) return leaveQueued(home, head);

@@ -173,7 +173,7 @@ export function shapeOf(
   const told = [...shape.has, ...shape.often ?? []].filter((field) => holds(columns, field));
   const paths = told.map((field) => typeof field === "string" ? field : field.path);
   const { name, keys, preference: pairs } = shape;
-  return { name, fields: paths, keys, ...(pairs && { preference: pairs }) };
+  return { name, fields: paths, keys, preference: pairs };
 }
 
 function holds(columns: Columns, field: Field): boolean {

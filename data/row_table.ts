@@ -84,7 +84,7 @@ export function withoutRows(table: RowTable, places: readonly number[]): RowTabl
   return {
     size,
     digest: table.digest,
-    ...(table.sources && { sources: sizesWithout(table.sources, places) }),
+    sources: table.sources && sizesWithout(table.sources, places),
     rows(kept) {
       checkPlaces(kept, size);
       return table.rows(kept.map((place) => place + leftOutBefore(place, places)));

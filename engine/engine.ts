@@ -2,7 +2,7 @@
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { DrainedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
+import { DrainedError, FencedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
 import type { EventListener } from "./events.ts";
 import { Execution, quietly } from "./executor.ts";
 import { keepLease, obey } from "./executor_lease.ts";
@@ -67,6 +67,11 @@ export type ExecuteOptions = {
   earlier?: readonly unknown[];
   /** The head, if this engine's owner has already claimed the run; otherwise it is claimed here. */
   claimed?: RunHead;
+  /**
+   * Called once this engine owns the run, before anything else is recorded, and awaited: to record
+   * what this execution begins with, and to start what stages need. Nothing runs if it throws.
+   */
+  owned?: (epoch: number) => Promise<void>;
   /**
    * Called before an unfinished run is released, while this engine still owns it, to end what must
    * not overlap with the next owner. Not called once another engine has taken the run.
@@ -151,12 +156,17 @@ export class Engine {
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
     const head = options.claimed ?? await this.#take(run);
     if (hasEnded(head)) return await this.#answer(head);
-    const execution = await this.#open(head, graph, options.earlier).catch(async (error) => {
-      // Nothing has started: a retry need not wait for the lease. The claimant decides what happens
-      // to the run.
+    let execution: Execution;
+    try {
+      execution = await this.#open(head, graph, options);
+    } catch (error) {
+      if (error instanceof FencedError) return { status: "fenced" };
+      await options.letGo?.();
+      // No stage has started: a retry need not wait for the lease. The claimant decides what
+      // happens to the run.
       if (!options.claimed) await store.release(run, head.epoch).catch(() => {});
       throw error;
-    });
+    }
     this.#executions.set(run, execution);
     const onDrain = () => execution.drain();
     options.drain?.addEventListener("abort", onDrain);
@@ -226,7 +236,11 @@ export class Engine {
     return head;
   }
 
-  async #open(head: RunHead, graph: Graph, earlier?: readonly unknown[]): Promise<Execution> {
+  async #open(
+    head: RunHead,
+    graph: Graph,
+    { earlier, owned }: Pick<ExecuteOptions, "earlier" | "owned">,
+  ): Promise<Execution> {
     const { store, artifacts, clock, faults, backoff = DEFAULT_BACKOFF, onEvent } = this.#options;
     const { id: run, epoch } = head;
     let last_seq = head.last_seq;
@@ -265,6 +279,7 @@ export class Engine {
       ]);
     }
     execution.event({ type: "run_started", epoch, resumed: last_seq > 0, name: head.name });
+    await owned?.(epoch);
     const root = { nodes: [...graph.nodes], output: graph.output };
     await loadJournal(journal, root);
     await markReopened(journal, root);

@@ -41,9 +41,8 @@ export type StageTask = {
 /** A hash per field of an input. */
 export function partsOf(input: unknown): Record<string, string> {
   if (typeof input !== "object" || input === null) return { input: hashJson(input) };
-  return Object.fromEntries(
-    Object.entries(input).map(([field, value]) => [field, hashJson(value ?? null)]),
-  );
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([field, value]) => [field, hashJson(value)]));
 }
 
 /** Each field of an input as canonical JSON. */

@@ -117,7 +117,7 @@ type Building<T> = { config: unknown; wire: (g: GraphBuilder) => Wiring<T> };
 
 function buildGraph<T>(name: string, { config, wire }: Building<T>): Graph<T> {
   const builder = new Builder({ next: 0 }, undefined);
-  const output = wire(builder);
+  const output = withoutUndefined(wire(builder));
   builder.check(output, "the graph's output");
   const root: Scope = { nodes: builder.nodes, output };
   const lines = graphLines(name, root);
@@ -155,7 +155,13 @@ class Builder implements GraphBuilder {
   ): Ref<O> {
     const name = this.#name(options.as ?? stage.name);
     this.check(wiring, name);
-    return this.#add({ kind: "stage", id: this.counter.next, name, stage: stage as Stage, wiring });
+    return this.#add({
+      kind: "stage",
+      id: this.counter.next,
+      name,
+      stage: stage as Stage,
+      wiring: withoutUndefined(wiring),
+    });
   }
 
   map<I extends { item: unknown }, O>(
@@ -173,7 +179,7 @@ class Builder implements GraphBuilder {
       name,
       stage: stage as Stage,
       list,
-      wiring,
+      wiring: withoutUndefined(wiring),
     };
     return this.#add(item_id ? { ...node, item_id } : node);
   }
@@ -190,7 +196,7 @@ class Builder implements GraphBuilder {
     body: (r: RoundBuilder<C>) => RoundResult<NoInfer<C>, NoInfer<U>>,
   ): { [K in keyof C]: Ref<C[K]> } {
     const own = this.#name(name);
-    const carry = options.carry as Record<string, Ref<unknown>>;
+    const carry = withoutUndefined(options.carry) as Record<string, Ref<unknown>>;
     this.check(carry, own);
     checkLoop(own, options);
     const node: LoopNode = {
@@ -205,7 +211,7 @@ class Builder implements GraphBuilder {
       body: { nodes: [], output: {} },
     };
     const round = new Round<C>(this.counter, this, node);
-    const output = body(round) as Record<string, unknown>;
+    const output = withoutUndefined(body(round)) as Record<string, unknown>;
     round.check(output, `${own}'s output`);
     checkCarried(node, output);
     node.body = { nodes: round.nodes, output };
@@ -228,7 +234,7 @@ class Builder implements GraphBuilder {
     const id = this.counter.next++;
     const branches = [then, otherwise].map((branch) => {
       const builder = new Builder(this.counter, this);
-      const output = branch(builder);
+      const output = withoutUndefined(branch(builder));
       builder.check(output, `${name}'s output`);
       return { nodes: builder.nodes, output };
     }) as [Scope, Scope];
@@ -330,6 +336,14 @@ function checkCarried(node: LoopNode, output: Record<string, unknown>): void {
   if (missing.length > 0) {
     throw new RangeError(`Cannot loop '${node.name}' because its body does not return: ${missing}`);
   }
+}
+
+/** A wiring without its undefined fields: what a graph leaves out is absent, not undefined. */
+function withoutUndefined<W>(wiring: W): W {
+  if (typeof wiring !== "object" || wiring === null || wiring instanceof Ref) return wiring;
+  if (Array.isArray(wiring)) return wiring.map(withoutUndefined) as W;
+  const fields = Object.entries(wiring).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([name, value]) => [name, withoutUndefined(value)])) as W;
 }
 
 /** All references inside a wiring, in order of its fields. */

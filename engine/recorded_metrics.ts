@@ -45,7 +45,7 @@ export function recordedMetrics(
     stage,
     loop,
     round,
-    ...(in_round === null && { after }),
+    after: in_round === null ? after : undefined,
     version: version ?? null,
     metrics: Object.fromEntries(finite),
   };

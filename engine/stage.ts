@@ -107,8 +107,8 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
     phase,
     replay,
     eager,
-    ...(failed && { failed: (output: unknown) => failed(output as z.output<Out>) }),
-    ...(leaves && { leaves: leaves as Leaves }),
+    failed: failed && ((output: unknown) => failed(output as z.output<Out>)),
+    leaves: leaves as Leaves | undefined,
     // `async` turns a synchronous throw into a rejection like any other.
     async body(input: unknown, ctx: RecordingContext): Promise<unknown> {
       return await run(input as z.output<In>, ctx);

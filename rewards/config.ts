@@ -166,9 +166,9 @@ function combined(
   return {
     name: labelOf(config),
     weight,
-    ...(when !== undefined && { when }),
-    ...(sources !== undefined && { sources }),
-    ...(clip !== undefined && { clip }),
+    when,
+    sources,
+    clip,
     ...keptBy(config),
   };
 }

@@ -46,7 +46,7 @@ export const python: ProcessReward<"python", typeof config.shape> = defineProces
     source,
     timeout_ms,
     process: processOf(process),
-    ...(style && { style }),
+    style,
   }),
 });
 

@@ -218,7 +218,7 @@ function promptsOf({ id, draws }: Slab): Slab {
     id,
     draws: draws.map(({ row: { row_id, prompt, tools }, ...draw }) => ({
       ...draw,
-      row: { row_id, prompt, ...(tools && { tools }), columns: {} },
+      row: { row_id, prompt, tools, columns: {} },
     })),
   };
 }

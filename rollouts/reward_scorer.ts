@@ -170,7 +170,7 @@ export class RewardScorer {
       if (result?.outcome === "none") keep(i, { score: null, metrics: {} }, result.code);
       if (result?.outcome === "ok" && result.score !== null) {
         const { score, metrics, code, token_scores } = result;
-        const given = { score, metrics, ...(token_scores && { token_scores }) };
+        const given = { score, metrics, token_scores };
         keep(i, given, code);
         return given;
       }
@@ -205,7 +205,7 @@ export class RewardScorer {
     if (model !== undefined) {
       // The prompt before any template, because the model has its own.
       const { prompt, tools } = group.row;
-      const shared = await sharing("score_by_model", { prompt, ...(tools && { tools }) });
+      const shared = await sharing("score_by_model", { prompt, tools });
       const args = { model, shared, items: itemsOf(group) };
       return (await pool.ask("score_by_model", args, caller)).answers[0].results;
     }

@@ -92,7 +92,7 @@ function scoredSplits(config: Partial<Config>): Split[] {
     const entry = `${block}.${part}[${i}]${own ? ".data" : ""}`;
     const from = name === null ? "data.eval" : entry;
     const fields = own ? `${entry}[].fields` : `${entry}.fields`;
-    return { name: split, from, fields, ...(own?.reward && { own: own.reward }) };
+    return { name: split, from, fields, own: own?.reward ?? undefined };
   });
   const train = { name: "train", from: "data.train", fields: "data.train[].fields" };
   if (config.flow === "online" || config.flow === "quickstart") return [train, ...sets];

@@ -69,7 +69,7 @@ export async function rescoreRun(
     const samples: RescoredSample[] = [];
     for (let from = 0; from < groups.length; from += AT_ONCE) {
       const some = groups.slice(from, from + AT_ONCE).map((group) =>
-        rescored(home, group, { scorer, functions, ...(shaping && { shaping }) })
+        rescored(home, group, { scorer, functions, shaping })
       );
       samples.push(...(await Promise.all(some)).flat());
     }

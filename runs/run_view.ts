@@ -205,6 +205,5 @@ async function newestVersions(
       digest: digests.get(newest.key) ?? null,
     };
   };
-  const critic = newestOf("critic");
-  return { policy: newestOf(), ...(critic && { critic }) };
+  return { policy: newestOf(), critic: newestOf("critic") ?? undefined };
 }

@@ -178,17 +178,15 @@ async function execute<T>(
     resources: [...resourcesOf(home, { owner, rows, groups }), ...(options.resources ?? [])],
     slots: workerSlots(groups),
     onEvent: (event: EngineEvent) => {
-      if (event.type === "run_started") {
-        epoch = event.epoch;
-        const changed = [...accepted, ...settingsRows(options.settings ?? [])];
-        const before = record([...changed, ...asked, ...found]);
-        groups?.start({ epoch, before });
-        before.catch(() => {}); // Without workers the next append fails because of the same.
-      }
       for (const listener of [metrics, marking, trackers]) listener.on(event);
       options.onEvent?.(event);
     },
   });
+  const owned = async (owning: number) => {
+    epoch = owning;
+    await record([...accepted, ...settingsRows(options.settings ?? []), ...asked, ...found]);
+    groups?.start(epoch);
+  };
   const saveNow = (): Promise<void> =>
     saveBeforeEnd(groups?.trainers ?? [], { record, log: logAs(PREEMPTED) });
   const ends = {
@@ -202,6 +200,7 @@ async function execute<T>(
       drain,
       accept,
       claimed,
+      owned,
       letGo,
       beforeEnd: () => metrics.flush(),
     });

@@ -85,7 +85,7 @@ async function tryOn(
     rows.map((row) => ({
       ...itemOf(row),
       prompt: row.prompt,
-      ...(row.tools && { tools: row.tools }),
+      tools: row.tools,
     }));
   if (!(name in REWARDS) && await isDirectory(name)) {
     refuseSettings(name, { style: options.style });
@@ -121,7 +121,7 @@ function itemOf(row: Row) {
     row_prompt: row.prompt,
     completion,
     columns: row.columns,
-    ...(row.answer === undefined ? {} : { answer: row.answer }),
+    answer: row.answer,
     token_ids: [...new TextEncoder().encode(completion)],
   };
 }

@@ -123,7 +123,7 @@ async function verifyOne(
   options: RedoOptions,
 ): Promise<VerifiedVersion> {
   const { version, number } = policy;
-  const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
+  const known = { version, group, number, round, recorded_digest: digest };
   const trainer = group === undefined ? options.trainer : options.critic!;
   const dir = `${options.dir}/redone/${version.slice(0, 16)}`;
   // What recovery would record does not belong to the run, which itself lost nothing.
@@ -176,7 +176,7 @@ async function recordedVersions(
     if (group === "reference") continue;
     const policy = { version, record, number, model_path };
     const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
-    found.set(version, { policy, ...(group && { group }), ...told });
+    found.set(version, { policy, group, ...told });
   }
   return [...found.values()];
 }

@@ -104,8 +104,8 @@ async function redone(
     onEvent: onWorkers,
   });
   try {
-    groups.start({ epoch: 1 });
-    const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
+    groups.start(1);
+    const redoing = { trainer: groups.trainer, critic: groups.critic ?? undefined };
     return await redoVersions(head, versions, { ...redoing, dir, onVersion });
   } finally {
     await groups.stop();

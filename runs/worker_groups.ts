@@ -223,13 +223,10 @@ export class WorkerGroups {
     return this.critic ? [this.trainer, this.critic] : [this.trainer];
   }
 
-  /**
-   * Starts hub, agent and groups under `epoch`, after `before`. The first operation throws any
-   * failure.
-   */
-  start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
+  /** Starts hub, agent and groups under `epoch`. The first operation throws any failure. */
+  start(epoch: number): void {
     this.#adoption.begin();
-    this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
+    this.#workers = this.#boot(epoch);
     this.#workers.then(this.#ready.resolve, this.#ready.reject);
     for (const [name, group] of this.#groups) {
       if (this.#planned.get(name)!.role.starts === "with_the_run") group.begin(this.#workers);
@@ -392,7 +389,7 @@ function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
 
 function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
   const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };
-  return { cause, ...(failure && { observed: failure.observed }), ...(evidence && { evidence }) };
+  return { cause, observed: failure?.observed, evidence };
 }
 
 function limitsOf({ start_timeout_s, no_progress_s }: WorkerBlocks["workers"]) {

@@ -93,7 +93,7 @@ export function failureError(reports: FailureReport[], place: FailurePlace): Eng
     signal: report.signal,
     traceback: report.traceback,
     log_path: report.log_path,
-    ...(report.log_path && { evidence: report.log_path }),
+    evidence: report.log_path || undefined,
     reports: judged.map(reportFacts),
   }, report.cause === "cancelled" ? {} : options);
 }

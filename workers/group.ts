@@ -264,11 +264,7 @@ export class WorkerGroup {
   #specHash(): string {
     const { role, ranks, python, module, spec, host_env } = this.spec;
     const { interface: named, parts } = this.#line ?? {};
-    const place = {
-      ...(named && { interface: named }),
-      ...(parts && { parts }),
-      ...(host_env && { host_env }),
-    };
+    const place = { interface: named, parts, host_env };
     return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...place });
   }
 

@@ -68,7 +68,7 @@ export function hangError(text: string, place: HangPlace, hang: Hang): EngineErr
     op,
     limit_ms,
     generation,
-    ...(silent && { rank: silent.rank }),
+    rank: silent?.rank,
     failure,
     evidence,
   };

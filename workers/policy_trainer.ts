@@ -350,7 +350,7 @@ export class PolicyTrainer {
       () => this.#calls.ask("measure_rows", input, caller),
     );
     const tokens = rowLengths(blobs[0] ?? new Uint8Array(), rows);
-    return { model_tokens_max, tokens, ...(refused && { refused }) };
+    return { model_tokens_max, tokens, refused };
   }
 
   /** Describes an algorithm's file, after trying all of it. Needs no version. */

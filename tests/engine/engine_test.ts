@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, graph, ReplayDriftError } from "../../engine/mod.ts";
+import { defineStage, FencedError, graph, ReplayDriftError } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { AT_ONCE, bench, NoConfig, runOnce, soleStage } from "./fixtures.ts";
 import { chain, drifting, FIRST } from "./stages.ts";
@@ -51,6 +51,51 @@ Deno.test("an engine that was superseded aborts, writes nothing more and says so
     row.kind === "result" && row.key === "slow"
   );
   deepStrictEqual(results.map((row) => row.epoch), [2]);
+});
+
+Deno.test("owned() is awaited before the first stage, under the engine's epoch", async () => {
+  const used = bench();
+  const { definition, built } = soleStage(() => "done");
+  await used.engine.create(definition, {}, { id: "run" });
+  const before: unknown[] = [];
+  const owned = async (epoch: number) => {
+    await used.store.append("run", epoch, [{ kind: "note/x", key: "first", value: "1" }]);
+    before.push(epoch, used.store.rows("run").map(({ key }) => key));
+  };
+  deepStrictEqual(await used.engine.execute("run", built, { owned }), {
+    status: "done",
+    output: "done",
+  });
+  deepStrictEqual(before, [1, ["first"]]);
+});
+
+Deno.test("what owned() throws ends the execution, and the run can be resumed", async () => {
+  const used = bench();
+  const { definition, built } = soleStage(() => "done");
+  await used.engine.create(definition, {}, { id: "run" });
+  const broken = new Error("broken");
+  const owners: unknown[] = [];
+  const owned = () => Promise.reject(broken);
+  const letGo = async () => void owners.push((await used.store.head("run"))!.owner?.boot_id);
+  await rejects(used.engine.execute("run", built, { owned, letGo }), broken);
+  deepStrictEqual(used.store.rows("run"), []);
+  strictEqual(owners.length, 1);
+  ok(owners[0], "the run was released before letGo()");
+  strictEqual((await used.store.head("run"))!.owner, null);
+  strictEqual((await used.engine.execute("run", built)).status, "done");
+});
+
+Deno.test("a run that another engine takes during owned() is fenced", async () => {
+  const used = bench();
+  const { definition, built } = soleStage(() => "done");
+  await used.engine.create(definition, {}, { id: "run" });
+  const other = { boot_id: "other", host: "h", pid: 1, process_start: "s" };
+  const owned = async () => {
+    await used.store.claim("run", other, { lease_ms: 1000, force: true });
+    throw new FencedError("Cannot record", {});
+  };
+  strictEqual((await used.engine.execute("run", built, { owned })).status, "fenced");
+  strictEqual((await used.store.head("run"))!.owner?.boot_id, "other");
 });
 
 Deno.test("a run that its owner ends before this engine takes it answers how", async () => {

@@ -169,7 +169,7 @@ async function received(config: Settings, hook?: FakeHook): Promise<string> {
   const engine = new Engine({ store, artifacts, resources });
   const definition = flowDefinition(config.flow);
   await engine.create(definition, config, { id: "run" });
-  groups.start({ epoch: 1 });
+  groups.start(1);
   const outcome = await engine.execute("run", definition.build(config));
   await groups.stop();
   Workers.start = start;

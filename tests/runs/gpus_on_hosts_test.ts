@@ -65,7 +65,7 @@ function withHosts(
         onEvent: events.push,
       });
       engines.push(groups);
-      groups.start({ epoch });
+      groups.start(epoch);
       return Promise.resolve({ groups, events });
     };
     try {

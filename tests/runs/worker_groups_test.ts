@@ -27,7 +27,7 @@ Deno.test({
         python: () => Promise.resolve(python),
         onEvent: events.push,
       });
-      groups.start({ epoch: 1 });
+      groups.start(1);
       try {
         for (const name of ["trainer", "sampler/0"]) {
           const event = await events.until((event) =>

@@ -210,9 +210,6 @@ class Host {
       slots: { sampler: 2 },
       backoff: { first_ms: 100, max_ms: 1000 },
       resources: [provide(Operator, crew ? crew.operate : this.#operate(process))],
-      onEvent: (event) => {
-        if (event.type === "run_started") crew?.begin(event.epoch);
-      },
     });
     this.#serve(process, { engine: this.#engine, crew });
   }
@@ -257,7 +254,9 @@ class Host {
       this.#drain = new AbortController();
       try {
         const letGo = async () => await crew?.stop();
-        const outcome = await engine.execute(RUN, graph, { drain: this.#drain.signal, letGo });
+        const owned = async (epoch: number) => await crew?.begin(epoch);
+        const drain = this.#drain.signal;
+        const outcome = await engine.execute(RUN, graph, { drain, owned, letGo });
         if (outcome.status !== "interrupted" && outcome.status !== "fenced") {
           this.theatre.outcome = outcome;
         }

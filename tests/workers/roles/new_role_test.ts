@@ -129,7 +129,7 @@ async function withTracker(
       recorded: [],
       python: () => Promise.resolve(python),
     });
-    groups.start({ epoch: 1 });
+    groups.start(1);
     try {
       await work(groups, home);
     } finally {
