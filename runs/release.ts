@@ -26,8 +26,8 @@ type Release = {
   commit?: string;
 };
 
-/** Of a damaged record, as much as can be read. */
-const Recorded = z.object({ holdfast: z.string(), sources: z.string(), commit: z.string() })
+/** A release as a run has recorded it; of a damaged record, as much as can be read. */
+export const Recorded = z.object({ holdfast: z.string(), sources: z.string(), commit: z.string() })
   .partial().catch({});
 type Recorded = z.infer<typeof Recorded>;
 
@@ -117,13 +117,14 @@ export async function checkRelease(
   throw new ReplayDriftError(
     `Cannot continue run '${head.id}' because its code has changed: ${bothReleases(recorded)}. ` +
       `Use ${way}, or ` +
-      `${accepting} if what has changed does not matter to this run`,
+      `${accepting} if what has changed does not matter to this run; or start a new run of its ` +
+      `file with start_from=${head.id}, which continues from its newest checkpoint`,
     { run: head.id, recorded, now },
   );
 }
 
 /** The newest release that a resume accepted, else the one that recorded the run. */
-async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Recorded> {
+export async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Recorded> {
   const query = { kinds: ["note/release" as const], newest_first: true, limit: 1 };
   const [accepted] = await store.read(id, query);
   const row = accepted ?? { kind: "note/release", key: "created", value: packages };
