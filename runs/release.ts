@@ -15,6 +15,8 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
+import { SHIPPED } from "../flows/mod.ts";
+import { type Flow, FLOWS } from "../configs/mod.ts";
 
 /** The code that executes a run, as recorded with it. */
 type Release = {
@@ -117,10 +119,18 @@ export async function checkRelease(
   throw new ReplayDriftError(
     `Cannot continue run '${head.id}' because its code has changed: ${bothReleases(recorded)}. ` +
       `Use ${way}, or ` +
-      `${accepting} if what has changed does not matter to this run; or start a new run of its ` +
-      `file with start_from=${head.id}, which continues from its newest checkpoint`,
+      `${accepting} if what has changed does not matter to this run` +
+      (canBeStartedFrom(head)
+        ? `; or start a new run with start_from=${head.id}: it continues from the newest checkpoint`
+        : ""),
     { run: head.id, recorded, now },
   );
+}
+
+/** Whether its flow has the setting. */
+function canBeStartedFrom({ entry }: RunHead): boolean {
+  const flow = entry.startsWith(SHIPPED) ? entry.slice(SHIPPED.length) : "";
+  return Object.hasOwn(FLOWS, flow) && "start_from" in FLOWS[flow as Flow].shape;
 }
 
 /** The newest release that a resume accepted, else the one that recorded the run. */

@@ -100,7 +100,8 @@ function withModels(
   { carried }: RoundRecord,
   { loop, checkpoints }: { loop: LoopNode; checkpoints: ReadonlyMap<string, CheckpointNote> },
 ): Omit<StartRound, "record"> & { lacking: string[] } {
-  const taken = Object.entries(carried).filter(([name]) => name in loop.carry);
+  const taken = Object.keys(loop.carry).filter((name) => name in carried)
+    .map((name) => [name, carried[name]] as const);
   const models: StartModel[] = [];
   const lacking: string[] = [];
   const untrained = new Set<string>();
@@ -110,7 +111,7 @@ function withModels(
     const checkpoint = checkpoints.get(policy.version);
     if (policy.number === 0) untrained.add(name);
     else if (checkpoint) models.push({ name, policy, checkpoint });
-    else lacking.push(name);
+    else lacking.push(name === "critic" ? "value model" : name);
   }
   const left = taken.filter(([name]) => !untrained.has(name));
   return { carried: Object.fromEntries(left), models, lacking };

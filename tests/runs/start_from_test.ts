@@ -14,6 +14,8 @@ import {
 import { resolvedStart } from "../../runs/start_from.ts";
 import { Crashed, FakeTrainer, type MemoryStore } from "../../testing/mod.ts";
 import type { VersionNote } from "../../workers/mod.ts";
+import { TrackPoints } from "../../runs/track_points.ts";
+import { tableOf } from "../../data/mod.ts";
 import { rowsOf } from "../flows/fixtures.ts";
 import { pairsOf } from "../flows/preference_fixtures.ts";
 import { executeFake, fakeConfig, fakeRedo, freshFakeHome } from "./fake_home.ts";
@@ -116,7 +118,10 @@ Deno.test("the run that it starts from may be another release's, and deleted aft
   const home = await freshFakeHome();
   await create(home, "a", SAVED);
   const whole = await executeFake(home, "a");
-  await foreign(home, "old");
+  await foreign(home, "old", { status: "created" });
+  await rejects(forkRun(home, (await home.store.head("old"))!, { round: 4 }), {
+    message: /or start a new run with start_from=old: it continues from the newest checkpoint$/,
+  });
   await create(home, "b", { start_from: "old@4" });
   const note = await startOf(home.store, { id: "b" });
   deepStrictEqual([note?.run, note?.round, note?.release], ["old", 4, EARLIER]);
@@ -356,4 +361,39 @@ Deno.test("a start needs a checkpoint of every model that trains, and of a refre
     await refused(home, changes),
     /keeps no checkpoint of its reference after round 3; .* with reference\.refresh_rounds: null, /,
   );
+});
+
+Deno.test("a start counts on: curriculum, evaluations, stops and the steps of trackers", async () => {
+  const home = await freshFakeHome();
+  const rows = {
+    train: tableOf(await rowsOf(16).rows([...Array(16).keys()]), "mixed", [8, 8]),
+    eval: rowsOf(4),
+  };
+  const source = { path: `${home.dir}/train.jsonl`, weight: 1 };
+  const sources = [{ ...source, name: "one" }, { ...source, name: "two" }];
+  const flow = {
+    rows,
+    data: {
+      train: sources,
+      eval: [{ path: source.path }],
+      on_long_prompt: "unchecked",
+      curriculum: {},
+    },
+    evaluate: { problems: 2, every_rounds: 2 },
+    stop: { metric: "eval/mean_reward", patience_rounds: 9 },
+  };
+  await create(home, "a", { ...SAVED, ...flow });
+  const whole = await executeFake(home, "a", { rows });
+  const head = await create(home, "b", { ...flow, start_from: "a@3" });
+  const ended = await executeFake(home, "b", { rows });
+  deepStrictEqual(ended.digest, whole.digest);
+  const [before, after] = [await carried(home, "a"), await carried(home, "b")];
+  deepStrictEqual(after, Object.fromEntries(Object.entries(before).slice(2)));
+  const names = await home.store.read("b", { kinds: ["note/evaluation"] });
+  deepStrictEqual(names.map(({ key }) => key), ["round_4_greedy", "round_6_greedy"]);
+  const points = new TrackPoints({ store: home.store, artifacts: home.artifacts }, head);
+  const steps = (await Array.fromAsync(points.next())).flat().flatMap(({ step, round }) =>
+    round ? [[round.round, step]] : []
+  );
+  deepStrictEqual(steps, [[4, 4], [5, 5], [6, 6]]);
 });
