@@ -27,25 +27,16 @@ export function parseStartFrom(text: string): StartFrom {
   return { run: run!, round: round === undefined ? null : Number(round) };
 }
 
-/** What happens before the first round would happen again. */
+/** What other runs do before their first round is not done again. */
 export function startsAtRounds({ start_from, model, warmup }: Blocks): Issue[] {
   if (start_from === undefined) return [];
-  const made = model !== undefined && "recipe" in model && model.recipe !== undefined;
-  const use = "the directory in the other run's folder as model.path";
-  return [
-    ...(made
-      ? [{
-        path: ["model", "recipe"],
-        message:
-          `cannot be used with start_from because the run would create the model again: use ${use}`,
-      }]
-      : []),
-    ...(warmup
-      ? [{
-        path: ["warmup"],
-        message: "cannot be used with start_from because the run would warm up again: use null, " +
-          `and ${use}`,
-      }]
-      : []),
-  ];
+  const message = (what: string) =>
+    `with start_from, the run would ${what} again: give the directory that the other run left as ` +
+    "model.path";
+  const issues: Issue[] = [];
+  if (model?.recipe) {
+    issues.push({ path: ["model", "recipe"], message: message("create its model") });
+  }
+  if (warmup) issues.push({ path: ["warmup"], message: `${message("warm up")}, and use null` });
+  return issues;
 }

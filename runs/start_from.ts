@@ -28,7 +28,13 @@ import { linkedCheckpoint } from "./linked_checkpoint.ts";
 import { Recorded, releaseOf } from "./release.ts";
 import { rowTables } from "./row_tables.ts";
 import { type StartProblem, startProblems } from "./start_problems.ts";
-import { type StartModel, startRound, startSource } from "./start_source.ts";
+import {
+  type StartModel,
+  type StartRound,
+  startRound,
+  type StartSource,
+  startSource,
+} from "./start_source.ts";
 
 const /** @internal */ startNoteSchema = z.strictObject({
   run: z.string(),
@@ -92,27 +98,33 @@ export async function resolvedStart<In, C, T>(
     const whole = { ...source, ...found, schema: definition.config as z.ZodType, after, rows };
     const problems = await startProblems(home.store, whole);
     if (problems.length > 0) throw refusal(problems, origins);
-    const { head, loop } = source;
-    const { record: { round, total }, carried, models } = found;
-    const release = Recorded.parse(await releaseOf(home.store, head));
-    const note = {
-      run: head.id,
-      loop: loop.name,
-      round,
-      release,
-      models: Object.fromEntries(models.map(({ name, policy, checkpoint: { digest } }) => {
-        const { version, number, record } = policy;
-        return [name, { version, number, record, digest }];
-      })),
-      draws: total,
-    };
+    const note = await noteOf(home.store, { ...source, ...found });
+    const { loop: { lag }, carried, models } = { ...source, ...found };
     const trained = models.map((model) => ({ ...model, optimizer: optimizerOf(model, after) }));
-    const start = { note, graph_hash: graph.hash, lag: loop.lag, carried, models: trained };
-    return { config: { ...config, start_from: `${head.id}@${round}` }, start };
+    const start = { note, graph_hash: graph.hash, lag, carried, models: trained };
+    return { config: { ...config, start_from: `${note.run}@${note.round}` }, start };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     throw refusal([{ path: "start_from", message: error.message }], origins);
   }
+}
+
+async function noteOf(
+  store: Store,
+  { head, loop, record: { round, total }, models }: StartSource & StartRound,
+): Promise<StartNote> {
+  const named = models.map(({ name, policy, checkpoint: { digest } }) => {
+    const { version, number, record } = policy;
+    return [name, { version, number, record, digest }];
+  });
+  return {
+    run: head.id,
+    loop: loop.name,
+    round,
+    release: Recorded.parse(await releaseOf(store, head)),
+    models: Object.fromEntries(named),
+    draws: total,
+  };
 }
 
 /**
@@ -121,12 +133,18 @@ export async function resolvedStart<In, C, T>(
  */
 function refusal(problems: readonly StartProblem[], origins: readonly Origin[]): ConfigError {
   const written = (path: string) =>
-    origins.find((one) => one.where !== "" && `${one.path}.`.startsWith(`${path}.`))?.where;
+    origins.find((one) => one.where !== "" && (isIn(one.path, path) || isIn(path, one.path)))
+      ?.where;
   return new ConfigError(problems.map(({ path, message }) => {
     const where = written(path) ?? written("start_from");
     const place = where === undefined ? { where: path, path: "" } : { where, path };
     return { ...place, message, position: null };
   }));
+}
+
+/** Whether a setting is this one, or in this block. */
+function isIn(path: string, block: string): boolean {
+  return `${path}.`.startsWith(`${block}.`);
 }
 
 /** The optimizer that a model's state is loaded with; the new run's, which has the same state. */

@@ -64,11 +64,12 @@ async function otherRows(
   const anew = "To draw from the start of other rows with a fresh optimizer, start a run whose " +
     "model.path is the checkpoint's hf directory";
   const read = await rowsRead(store, head);
+  const { train } = rows;
+  if (train === undefined) return []; // A custom graph may have none, or other ones.
   if (read === null) {
     return [{ path, message: `run '${head.id}' has no readable record of its rows. ${anew}` }];
   }
-  const { train } = rows;
-  if (train !== undefined && train.digest !== read.digest) {
+  if (train.digest !== read.digest) {
     return [{
       path,
       message: `has ${train.size} rows with digest ${train.digest.slice(0, 12)}, and run ` +

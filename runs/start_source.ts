@@ -15,7 +15,7 @@ import {
   rowValue,
   type RunHead,
 } from "../engine/mod.ts";
-import { CARRIED, SHIPPED } from "../flows/mod.ts";
+import { CARRIED } from "../flows/mod.ts";
 import { CheckpointNote } from "../workers/mod.ts";
 import { findRun } from "./find_run.ts";
 import type { Home } from "./home.ts";
@@ -44,13 +44,12 @@ export async function startSource(
   const head = await findRun(home, run);
   await refuseOtherHome(home, head);
   const config = await currentConfig(home.store, head);
-  const { flow } = graph.config as { flow?: unknown };
   const loop = graph.nodes.findLast((node) => node.kind === "loop");
-  const same = head.entry.startsWith(SHIPPED) && config.flow === flow;
-  if (same && loop !== undefined) return { head, config, loop };
-  const its = head.entry.startsWith(SHIPPED) ? `of flow ${config.flow}` : "of a custom graph";
+  const { name } = JSON.parse(head.graph) as { name: string };
+  if (name === graph.name && loop !== undefined) return { head, config, loop };
   throw new InvalidInputError(
-    `run '${run}' is ${its}, and this one of flow ${flow}: only a run of the same flow can continue it`,
+    `run '${run}' is a run of '${name}', and only another one of that can continue it: this is ` +
+      `'${graph.name}'`,
     { run },
   );
 }
@@ -105,9 +104,9 @@ function withModels(
   const models: StartModel[] = [];
   const lacking: string[] = [];
   const untrained = new Set<string>();
-  for (const [name, value] of taken.filter(([name]) => CARRIED[name] === Policy)) {
-    const { success, data: policy } = Policy.strip().safeParse(value);
-    if (!success) continue; // Told with the other values that cannot be read.
+  for (const [name, value] of taken) {
+    const { data: policy } = Policy.strip().safeParse(value);
+    if (policy === undefined) continue; // A model that cannot be read is told with other values.
     const checkpoint = checkpoints.get(policy.version);
     if (policy.number === 0) untrained.add(name);
     else if (checkpoint) models.push({ name, policy, checkpoint });

@@ -260,7 +260,7 @@ Deno.test("a start is refused before anything is recorded, with every reason at 
     ],
     [
       { flow: "supervised", rows_per_round: 2 },
-      /run 'a' is of flow online, and this one of flow s/,
+      /run 'a' is a run of 'online', .* this is 'supervised'/,
     ],
     [{ seed: 4 }, new RegExp(`^seed: is 4, and 3 in run 'a': ${fits}$`)],
     [{ prompts_per_round: 4 }, /prompts_per_round: is 4, and 2 in run 'a'/],
