@@ -13,7 +13,6 @@ import { PREFERENCE_RULES } from "./preference_rules.ts";
 import { PREPARE_RULES } from "./prepare_config.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
-import { startsAtRounds } from "./start_from.ts";
 
 /** Rules between fields. Each names the place, the problem and the fix. */
 const RULES: ((blocks: Blocks) => Issue[])[] = [
@@ -31,7 +30,6 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   onlyPromptsAreCut,
   everyIsOfSaved,
   templateIsRendered,
-  startsAtRounds,
   ...MIXTURE_RULES,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,

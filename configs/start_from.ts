@@ -1,7 +1,5 @@
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
-import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rule_blocks.ts";
 
 const SOURCE = /^([^@\s]+?)(?:@([1-9]\d*))?$/;
 
@@ -25,18 +23,4 @@ export const startFrom = z.string().regex(SOURCE, {
 export function parseStartFrom(text: string): StartFrom {
   const [, run, round] = SOURCE.exec(text)!;
   return { run: run!, round: round === undefined ? null : Number(round) };
-}
-
-/** What other runs do before their first round is not done again. */
-export function startsAtRounds({ start_from, model, warmup }: Blocks): Issue[] {
-  if (start_from === undefined) return [];
-  const message = (what: string) =>
-    `with start_from, the run would ${what} again: give the directory that the other run left as ` +
-    "model.path";
-  const issues: Issue[] = [];
-  if (model?.recipe) {
-    issues.push({ path: ["model", "recipe"], message: message("create its model") });
-  }
-  if (warmup) issues.push({ path: ["warmup"], message: `${message("warm up")}, and use null` });
-  return issues;
 }

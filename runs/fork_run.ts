@@ -43,7 +43,7 @@ import { slotsOf } from "./serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./settings.ts";
 import { pinnedModels } from "./hub_models.ts";
 import { createRun } from "./session.ts";
-import { startOf } from "./start_from.ts";
+import { startOf } from "./start_note.ts";
 import { replannedBlocks } from "./worker_blocks.ts";
 
 /** Where a fork leaves its parent, and what differs from there on. */

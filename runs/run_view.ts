@@ -19,7 +19,7 @@ import {
 } from "../flows/mod.ts";
 
 import { changedSettings } from "./settings.ts";
-import { startOf } from "./start_from.ts";
+import { startOf } from "./start_note.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
 /**

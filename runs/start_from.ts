@@ -3,20 +3,18 @@
  * of the other run is in its own journal and directory from the beginning: it never reads the other
  * one again, which may be another release's, and may be deleted.
  */
-import { z } from "zod";
+import type { z } from "zod";
 import { ConfigError, type Origin, parseStartFrom } from "../configs/mod.ts";
-import { ArtifactRef, Optimizer } from "../data/mod.ts";
+import type { Optimizer } from "../data/mod.ts";
 import {
   canonicalJson,
   type DirectoryOwner,
   type GraphDefinition,
   InvalidInputError,
   type NewRow,
-  recordedAs,
   RemovalRefusedError,
   removeTree,
   RUN_ID,
-  type RunHead,
   startedLoop,
   type Store,
   writeOwner,
@@ -27,6 +25,7 @@ import type { Home } from "./home.ts";
 import { linkedCheckpoint } from "./linked_checkpoint.ts";
 import { Recorded, releaseOf } from "./release.ts";
 import { rowTables } from "./row_tables.ts";
+import type { StartNote } from "./start_note.ts";
 import { type StartProblem, startProblems } from "./start_problems.ts";
 import {
   type StartModel,
@@ -36,28 +35,10 @@ import {
   startSource,
 } from "./start_source.ts";
 
-const /** @internal */ startNoteSchema = z.strictObject({
-  run: z.string(),
-  loop: z.string(),
-  round: z.int().positive().describe("The last round that the other run made."),
-  release: Recorded.unwrap().strict().describe("The release of the other run."),
-  models: z.record(
-    z.string(),
-    z.strictObject({
-      version: z.string(),
-      number: z.int(),
-      record: ArtifactRef,
-      digest: z.string().describe("Over the weights of its checkpoint."),
-    }),
-  ).describe("By the name under which a round passes them on."),
-  draws: z.record(z.string(), z.number()).describe("The ledger's totals up to that round."),
-});
-/** Value of a `note/start` row: where a run has started. Its key is the other run's id. */
-export type StartNote = z.infer<typeof startNoteSchema>;
-/** Schema of {@linkcode StartNote}. */
-export const StartNote: typeof startNoteSchema = startNoteSchema;
-
-/** What a new run starts from, before anything is recorded or linked. */
+/**
+ * What a new run starts from, before anything is recorded or linked.
+ * @internal
+ */
 export type Start = {
   note: StartNote;
   graph_hash: string;
@@ -209,15 +190,6 @@ async function versionRow(
   const start = { checkpoint: linked, optimizer };
   const note: VersionNote = { ...group, record, model_path, number, steps: [], start };
   return { kind: "note/version", key: version, value: canonicalJson(note) };
-}
-
-/** Where a run has started; null: from a model. */
-export async function startOf(
-  store: Store,
-  { id }: Pick<RunHead, "id">,
-): Promise<StartNote | null> {
-  const [row] = await store.read(id, { kinds: ["note/start"], limit: 1 });
-  return row === undefined ? null : recordedAs(row, StartNote.parse);
 }
 
 /** A script passes the same configuration again: its start is the recorded one. */

@@ -34,7 +34,7 @@ export type StartSource = { head: RunHead; config: Record<string, unknown>; loop
 
 /**
  * The run that a new run of `graph` names. It may be of any release.
- * @throws {InvalidInputError} If there is none, or its graph is another one.
+ * @throws {InvalidInputError} If there is none, or its graph differs.
  */
 export async function startSource(
   home: Home,
@@ -106,7 +106,7 @@ function withModels(
   const untrained = new Set<string>();
   for (const [name, value] of taken) {
     const { data: policy } = Policy.strip().safeParse(value);
-    if (policy === undefined) continue; // A model that cannot be read is told with other values.
+    if (policy === undefined) continue; // `unreadable` reports a model that it cannot read.
     const checkpoint = checkpoints.get(policy.version);
     if (policy.number === 0) untrained.add(name);
     else if (checkpoint) models.push({ name, policy, checkpoint });

@@ -205,7 +205,7 @@ export class VersionChain {
     for (let id = version;;) {
       const note = this.note(id);
       const checkpoint = this.#checkpoints.get(id) ?? note.start?.checkpoint ?? null;
-      if (note.start) { // Its record is another release's, which nothing here reads.
+      if (note.start) { // Nothing reads its record, which may have the form of a different release.
         const { optimizer } = note.start;
         return { start: { id, note, optimizer, checkpoint, model_digest: null }, redo };
       }

@@ -12,7 +12,7 @@ import {
   verifyRun,
 } from "../../runs/mod.ts";
 import { resolvedStart } from "../../runs/start_from.ts";
-import { Crashed, FakeTrainer, type MemoryStore } from "../../testing/mod.ts";
+import { Crashed, type MemoryStore } from "../../testing/mod.ts";
 import type { VersionNote } from "../../workers/mod.ts";
 import { TrackPoints } from "../../runs/track_points.ts";
 import { tableOf } from "../../data/mod.ts";
