@@ -34,7 +34,7 @@ export function runText(view: RunView, home: Home): string {
 }
 
 function identity({ id, name, status, engine_pid, queue, priority, ...view }: RunView): Fact[] {
-  const { graph, graph_hash, epoch, parent } = view;
+  const { graph, graph_hash, epoch, parent, start } = view;
   const facts: Fact[] = [
     ["run", name === id ? id : `${id} (${name})`],
     ["status", engine_pid === null ? status : `${status}, engine pid ${engine_pid}`],
@@ -43,6 +43,9 @@ function identity({ id, name, status, engine_pid, queue, priority, ...view }: Ru
   facts.push(["graph", `${graph} ${graph_hash.slice(0, 12)}, epoch ${epoch}`]);
   if (parent !== null) {
     facts.push(["parent", `${parent.run}, up to ${parent.loop}/${parent.round}`]);
+  }
+  if (start !== undefined) {
+    facts.push(["started", `from ${start.run}, after ${start.loop}/${start.round}`]);
   }
   return facts;
 }

@@ -8,6 +8,7 @@ import {
   type Home,
   pinnedModels,
   questionsOf,
+  resolvedStart,
   rowTables,
   slotsOf,
   withDirectories,
@@ -66,7 +67,12 @@ export async function startRun(
   const rows = await rowTables(loaded.config, { home: home.dir, say });
   // So is a model that cannot be had. A queued run may start on a different machine, which fetches
   // it then, at the commit of now.
-  const { config, models } = await pinnedModels(loaded.config, { ...looking, download: !queued });
+  const pinned = await pinnedModels(loaded.config, { ...looking, download: !queued });
+  const { models } = pinned;
+  // So is a run to start from that the configuration does not fit.
+  const { origins } = loaded;
+  const starting = { config: pinned.config, rows, origins };
+  const { config, start } = await resolvedStart(home, definition, starting);
   for (const question of questionsOf(withDirectories(config, models), rows)) {
     tell(`Is this intended? ${question}`);
   }
@@ -78,6 +84,7 @@ export async function startRun(
   const head = await early.record(() =>
     createRun(home, definition, {
       config,
+      start,
       id: options.id,
       name: config.name,
       entry: `${SHIPPED}${config.flow}`,

@@ -203,7 +203,7 @@ export const PairEvaluationConfig = z.strictObject({
   every_rounds: everyRounds,
 }).register(setting, {
   numerics: false,
-  fork: { fixed: "round_1", why: "the start was evaluated on them" },
+  fork: { fixed: "round_1", why: "the start was evaluated on them", start: "free" },
   resume: "refused",
 });
 export type PairEvaluationConfig = z.infer<typeof PairEvaluationConfig>;

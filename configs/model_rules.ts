@@ -1,8 +1,8 @@
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
-/** Rules about how a model is opened. */
-export const MODEL_RULES = [packedRowsAreSdpas, flashIsForHalves];
+/** Rules about which model is opened, and how. */
+export const MODEL_RULES = [packedRowsAreSdpas, flashIsForHalves, startsAtRounds];
 
 const PATH = ["model", "attn_implementation"];
 
@@ -32,4 +32,18 @@ function flashIsForHalves({ model, trainer, sampler }: Blocks): Issue[] {
     const needs = `is ${kernels}, which computes 16 bits on a GPU: set ${fixes.join(" and ")}`;
     return [{ path: PATH, message: needs }];
   });
+}
+
+/** What other runs do before their first round is not done again. */
+function startsAtRounds({ start_from, model, warmup }: Blocks): Issue[] {
+  if (start_from === undefined) return [];
+  const message = (what: string) =>
+    `with start_from, the run would ${what} again: give the directory that the other run left as ` +
+    "model.path";
+  const issues: Issue[] = [];
+  if (model?.recipe) {
+    issues.push({ path: ["model", "recipe"], message: message("create its model") });
+  }
+  if (warmup) issues.push({ path: ["warmup"], message: `${message("warm up")}, and use null` });
+  return issues;
 }

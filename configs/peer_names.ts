@@ -1,5 +1,4 @@
 const TRACKER = "set track: [{ name: wandb }]; docs/trackers.md lists the trackers";
-
 /**
  * Our names for settings and blocks of TRL, verl, OpenRLHF, FeynRL, slime, NeMo-RL and prime-rl: a
  * path, or a sentence if there is no such setting. Of several paths, the first that the flow has
@@ -112,6 +111,9 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   experiment_name: ["name"],
   save_steps: ["checkpoints.every_rounds"],
   save_freq: ["checkpoints.every_rounds"],
+  resume_from_checkpoint: ["start_from"],
+  resume_from_path: ["start_from"],
+  load_checkpoint: ["start_from"],
   save_total_limit: ["checkpoints.keep_last"],
   max_ckpt_num: ["checkpoints.keep_last"],
   eval_steps: ["evaluate.every_rounds"],

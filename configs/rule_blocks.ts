@@ -50,6 +50,7 @@ export type Blocks = {
   online?: QuickstartConfig["online"];
   task?: QuickstartConfig["task"] | PreferenceConfig["task"];
   model?: Partial<ModelOrRecipe>;
+  start_from?: string;
   checkpoints?: CheckpointsConfig;
   stop?: StopConfig | null;
   lengths?: LengthLimits;

@@ -8,12 +8,18 @@ import { z } from "zod";
  * - `rows`: once rows were trained on, including a warm-up's.
  * - `after_warmup`: in every fork at a round after the warm-up.
  *
- * `on_or_off`: only a change between 0 and another value is refused.
+ * `on_or_off`: only a change between 0 and another value is refused. `start: "free"`: a run that
+ * starts from a checkpoint may change it, because it rebuilds nothing of what came before.
  */
 export type InFork =
   | "free"
   | "rounds"
-  | { fixed: "start" | "round_1" | "rows" | "after_warmup"; why: string; on_or_off?: true };
+  | {
+    fixed: "start" | "round_1" | "rows" | "after_warmup";
+    why: string;
+    on_or_off?: true;
+    start?: "free";
+  };
 
 /**
  * What `resume RUN a.b=c` may do. `refused`: results depend on the setting. `replan`: they depend

@@ -50,8 +50,8 @@ export type CreateOptions = {
   /** The module that defines the graph: `resume` imports it. */
   entry?: string;
   packages?: Record<string, string>;
-  /** What a fork starts with: see `prefixOf`. */
-  prefix?: Pick<Prefix, "parent" | "rows">;
+  /** The first rows of its journal; those of a fork, which has a parent: see `prefixOf`. */
+  prefix?: { parent?: Prefix["parent"]; rows: Prefix["rows"] };
 } & Pick<NewRun, "queue" | "priority" | "needs" | "home">;
 
 /** How a run is executed. */

@@ -42,6 +42,7 @@ export * from "./serve_queues.ts";
 export { SqliteJournal } from "./sqlite_journal.ts";
 export { SqliteStore } from "./sqlite_store.ts";
 export * from "./stage.ts";
+export { startedLoop } from "./started_loop.ts";
 export type * from "./store.ts";
 export * from "./explain.ts";
 export type { Needs } from "./slots.ts";

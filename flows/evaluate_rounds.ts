@@ -91,31 +91,33 @@ export type RoundEvaluation = (
   trained: { policy: Ref<Policy>; round: Ref<number> },
 ) => Ref<Policy>;
 
-/** What is measured around rounds, and when. */
-type Around = { measure: Measure; every_rounds: number | null; last: number };
+/** What is measured around rounds, when, and what they start with. */
+type Around = { measure: Measure; every_rounds: number | null; start: Ref<Policy> };
 
 /**
- * Evaluates `start`. `start`: the same policy, for the rounds to start with; `evaluated`: what a
+ * Evaluates `start`, unless the rounds continue another run's, which did. `start`: the same policy, for the rounds to start with; `evaluated`: what a
  * round does between training and its checkpoint; `after`: what remains to be evaluated once the
  * rounds are over.
  */
 export function aroundRounds(
   g: GraphBuilder,
-  { measure, every_rounds, last }: Around,
-  start: Ref<Policy>,
+  { rounds: last, start_from }: Pick<SupervisedConfig, "rounds" | "start_from">,
+  { measure, every_rounds, start }: Around,
 ): {
   start: Ref<Policy>;
   before: Result[];
   evaluated: RoundEvaluation | undefined;
   after(policy: Ref<Policy>): Result[];
 } {
-  const first = measure(g, { policy: start, moment: { label: "before", series: true } });
+  const first = start_from === undefined
+    ? measure(g, { policy: start, moment: { label: "before", series: true } })
+    : null;
   const evaluated = every_rounds === null
     ? undefined
     : roundEvaluation(measure, { every_rounds, last });
   return {
-    start: g.stage(awaitEvaluations, first),
-    before: first.evaluations,
+    start: first ? g.stage(awaitEvaluations, first) : start,
+    before: first?.evaluations ?? [],
     evaluated,
     // Otherwise the last round was evaluated.
     after: (policy) =>

@@ -1,5 +1,6 @@
 /** The shipped stage graphs: their stages, and how these are wired together. */
 export { type Refilled, type RefilledFrom, refilledRollouts } from "./dynamic_sampling.ts";
+export { CARRIED } from "./carried.ts";
 export { checkAlgorithm } from "./check_algorithm.ts";
 export { type EvaluationPlan, evaluations, type EvaluationSettings } from "./evaluate.ts";
 export type { RoundEvaluation } from "./evaluate_rounds.ts";

@@ -151,14 +151,16 @@ export const online = graph("online", OnlineConfig, (g, config) => {
   });
   const { every_rounds = null } = config.evaluate ?? {};
   if (every_rounds === null) {
-    const before = evaluations(g, { ...config, label: "before" }, start);
+    const before = config.start_from === undefined
+      ? evaluations(g, { ...config, label: "before" }, start)
+      : [];
     const { policy, critic } = onlineRounds(g, config, start);
     const exported = exportedModels(g, { policy, critic });
     const after = evaluations(g, { ...config, label: "after" }, policy);
     return { policy, ...exported, evaluations: [...before, ...after] };
   }
   const measure = sampledMeasure(g, config, start);
-  const around = aroundRounds(g, { measure, every_rounds, last: config.rounds }, start);
+  const around = aroundRounds(g, config, { measure, every_rounds, start });
   const { evaluated, before } = around;
   const { policy, critic } = onlineRounds(g, { ...config, evaluated }, around.start);
   return { policy, ...exportedModels(g, { policy, critic }), evaluations: before };

@@ -5,7 +5,7 @@
 import { type Context, RemovalRefusedError, removeTree } from "../engine/mod.ts";
 import { Paths } from "./resources.ts";
 
-const CHECKPOINT = /\d{6,}-[0-9a-f]{12}-(?:\d+-\d+|(?:now|handover)-[0-9a-f]{8})/;
+const CHECKPOINT = /\d{6,}-[0-9a-f]{12}-(?:\d+-\d+|(?:now|handover|start)-[0-9a-f]{8})/;
 const WEIGHTS = /[0-9a-f]{16}/;
 
 /**

@@ -196,7 +196,9 @@ export const preference = graph("preference", PreferenceConfig, (g, configured) 
   const evaluated = every_rounds === null
     ? undefined
     : roundEvaluation(measured, { every_rounds, last: config.rounds });
-  const before = measured(g, { policy: start, moment: { label: "before" } });
+  const before = configured.start_from === undefined
+    ? measured(g, { policy: start, moment: { label: "before" } })
+    : { policy: start, evaluations: [] };
   const policy = preferenceRounds(g, { ...config, evaluated }, before.policy);
   const exported = g.stage(exportPolicy, { policy, name: "final" });
   const after = evaluated ? [] : measured(g, { policy, moment: { label: "after" } }).evaluations;

@@ -103,14 +103,16 @@ export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
   });
   const { every_rounds = null, loss = false } = config.evaluate ?? {};
   if (every_rounds === null && !loss) {
-    const before = evaluations(g, { ...config, label: "before" }, start);
+    const before = config.start_from === undefined
+      ? evaluations(g, { ...config, label: "before" }, start)
+      : [];
     const policy = supervisedRounds(g, config, start);
     const exported = g.stage(exportPolicy, { policy, name: "final" });
     const after = evaluations(g, { ...config, label: "after" }, policy);
     return { policy, exported, evaluations: [...before, ...after] };
   }
   const measure = supervisedMeasure(g, config, start);
-  const around = aroundRounds(g, { measure, every_rounds, last: config.rounds }, start);
+  const around = aroundRounds(g, config, { measure, every_rounds, start });
   const { evaluated, before } = around;
   const policy = supervisedRounds(g, { ...config, evaluated }, around.start);
   const exported = g.stage(exportPolicy, { policy, name: "final" });

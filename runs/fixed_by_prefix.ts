@@ -1,4 +1,7 @@
-/** What a fork's prefix has fixed, according to the declarations of the settings. */
+/**
+ * What a fork's prefix, or a checkpoint that a run starts from, has fixed, according to the
+ * declarations of the settings.
+ */
 import type { z } from "zod";
 import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
 import { FLOWS, type Setting, settingsOf, valueAt } from "../configs/mod.ts";
@@ -14,6 +17,8 @@ export type Changing = {
   round: number;
 };
 type Fixed = { path: string; why: string };
+/** A setting with two values. `why`: if there is more to say than that they differ. */
+export type Differing = { path: string; was: unknown; is: unknown; why?: string };
 
 /** Every setting that the child would change although the prefix has fixed it. */
 export function fixedByPrefix(changing: Changing): Fixed[] {
@@ -25,6 +30,56 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
   );
   const related = RELATED.filter(({ path, when }) => differs(changing, { path }) && when(changing));
   return [...own, ...related.map(({ path, why }) => ({ path, why })), ...fewerRounds(changing)];
+}
+
+/**
+ * Every setting that a run cannot change if it starts from a checkpoint of another one, because the
+ * state or the place in the data depends on it. `before`: the other run's configuration, which
+ * another release may have recorded: what it does not name has its default. Rows of files are not
+ * among them, because their content decides.
+ */
+export function fixedByCheckpoint(changing: Changing): Differing[] {
+  const { schema } = changing;
+  const whole = { ...changing, before: withDefaults(schema, changing.before) };
+  const own = rulesOf(schema).filter(({ said: { fork, rows }, facts: { loop } }) =>
+    typeof fork === "object" && fork.start !== "free" && !rows &&
+    isFixed(whole, { fork, loop })
+  );
+  const differing = own.filter(({ path, said }) =>
+    differs(whole, { path, fork: said.fork as ForkRule })
+  );
+  const related = RELATED.filter(({ path, when }) => differs(whole, { path }) && when(whole));
+  return [
+    ...differing.flatMap(({ path }) => differences(whole, path)),
+    ...related.flatMap(({ path, why }) => differences(whole, path).map((one) => ({ ...one, why }))),
+  ];
+}
+
+/** The settings at and below a path that differ. */
+function differences(
+  { before, after }: Pick<Changing, "before" | "after">,
+  path: string,
+): Differing[] {
+  const [was, is] = [before, after].map((config) => valueAt(config, path.split(".")) ?? null);
+  if (canonicalJson(was) === canonicalJson(is)) return [];
+  const blocks = [was, is].every((one) => typeof one === "object" && one && !Array.isArray(one));
+  if (!blocks) return [{ path, was, is }];
+  const names = new Set([...Object.keys(was as Fields), ...Object.keys(is as Fields)]);
+  return [...names].flatMap((name) => differences({ before, after }, `${path}.${name}`));
+}
+
+/** A record with the defaults of the settings that its blocks do not have. */
+function withDefaults(schema: z.ZodType, recorded: Fields): Fields {
+  const whole = structuredClone(recorded);
+  for (const { path, schema: own } of settingsOf(schema)) {
+    const steps = path.split(".");
+    const name = steps.pop()!;
+    const block = valueAt(whole, steps);
+    if (typeof block !== "object" || block === null || name in block) continue;
+    const { data } = own.safeParse(undefined);
+    if (data !== undefined) (block as Fields)[name] = data;
+  }
+  return whole;
 }
 
 /** Whether the child reads rows that differ from its parent's. */

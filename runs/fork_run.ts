@@ -1,14 +1,11 @@
-import { basename, dirname, isAbsolute, normalize } from "node:path";
 import {
   type ArtifactStore,
-  BadDataError,
   canonicalJson,
   checkRunId,
   type DirectoryOwner,
   forkedLoop,
   type GraphDefinition,
   InvalidInputError,
-  isNamed,
   type NewRow,
   newRunId,
   type Prefix,
@@ -28,7 +25,6 @@ import {
   withSettings,
 } from "../configs/mod.ts";
 import {
-  CheckpointNote,
   recordedRows,
   Replan,
   type TrainerConfig,
@@ -39,13 +35,15 @@ import { closedRound } from "./carried_versions.ts";
 import { type Changing, fixedByPrefix, readsOtherRows } from "./fixed_by_prefix.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
-import { OWN_NAMES, Rows, SHIPPED } from "../flows/mod.ts";
+import { linkedCheckpoint } from "./linked_checkpoint.ts";
+import { Rows, SHIPPED } from "../flows/mod.ts";
 import { refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./settings.ts";
 import { pinnedModels } from "./hub_models.ts";
 import { createRun } from "./session.ts";
+import { startOf } from "./start_note.ts";
 import { replannedBlocks } from "./worker_blocks.ts";
 
 /** Where a fork leaves its parent, and what differs from there on. */
@@ -118,6 +116,7 @@ export async function planFork(
   options: Pick<ForkRunOptions, "round" | "loop" | "overrides" | "cwd" | "accept">,
 ) {
   const { round, overrides = [] } = options;
+  await refuseBeforeStart(home, run, round);
   refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
   const { definition, config: known } = await recordedDefinition(home.store, run, options);
   const changed = await changedSettings(home.store, run);
@@ -146,6 +145,17 @@ export async function planFork(
     read_by === "workers" && !isSaid(path, overrides)
   );
   return { definition, config, prefix, loop, settings };
+}
+
+/** @throws {InvalidInputError} If the round is one of the run that this one started from. */
+async function refuseBeforeStart({ store }: Home, run: RunHead, round: number): Promise<void> {
+  const start = await startOf(store, run);
+  if (start === null || round >= start.round) return;
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' at round ${round} because it started after round ${start.round} ` +
+      `of run '${start.run}'. Fix: fork that run, or from round ${start.round} on`,
+    { run: run.id, round },
+  );
 }
 
 /** Whether an override sets this setting, or a block around it. */
@@ -252,7 +262,8 @@ async function keepCheckpoints(
       const rows: NewRow[] = [];
       if (needed.size > 0) writeOwner(own, owner);
       for (const one of needed.values()) {
-        rows.push(await linked(one, own, { home: home.dir, owner }));
+        const linked = await linkedCheckpoint(one, own, { home: home.dir, owner });
+        rows.push({ kind: "note/checkpoint", key: one.version, value: canonicalJson(linked) });
       }
       return rows;
     } catch (error) {
@@ -272,63 +283,4 @@ export async function carriedVersions(
 ): Promise<string[]> {
   const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
   return [...new Set(rounds.flatMap((round) => round?.loop === loop ? round.versions : []))];
-}
-
-/**
- * A row may come from another user of the store, so what it names must be inside the child's
- * directory.
- */
-function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
-  return new BadDataError(
-    `Cannot keep checkpoint '${dir}' because '${name}' is not a name that a checkpoint has. ` +
-      "Fix: fork from another round",
-    { dir, name },
-  );
-}
-
-/**
- * The child's own checkpoint with the same files, because its parent may drop the original. It
- * starts empty, because a killed fork may have left links there.
- */
-async function linked(
-  checkpoint: CheckpointNote,
-  checkpoints: string,
-  of: { home: string; owner: DirectoryOwner },
-) {
-  const name = basename(checkpoint.dir);
-  if (!isNamed(name, OWN_NAMES.checkpoint)) throw notOurs(checkpoint, name);
-  const dir = `${checkpoints}/${name}`;
-  await removeTree(dir, { ...of, named: OWN_NAMES.checkpoint });
-  await Deno.mkdir(dir);
-  const folders = new Set([checkpoints, dir]);
-  for (const { path } of checkpoint.files) {
-    if (isAbsolute(path) || normalize(path).startsWith("..")) throw notOurs(checkpoint, path);
-    const folder = dirname(`${dir}/${path}`);
-    await Deno.mkdir(folder, { recursive: true });
-    folders.add(folder);
-    await linkOrCopy(`${checkpoint.dir}/${path}`, `${dir}/${path}`);
-  }
-  for (const folder of folders) {
-    using opened = await Deno.open(folder);
-    await opened.sync();
-  }
-  return {
-    kind: "note/checkpoint" as const,
-    key: checkpoint.version,
-    value: canonicalJson({ ...checkpoint, dir }),
-  };
-}
-
-/** Copies the files if the file system has no links, or is a different one. */
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  try {
-    await Deno.link(from, to);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists) {
-      throw error;
-    }
-    await Deno.copyFile(from, to);
-    using copy = await Deno.open(to);
-    await copy.sync();
-  }
 }

@@ -81,7 +81,7 @@ export async function strayCheckpoints(home: Home, head: RunHead): Promise<Lefto
   ) => value as SetAside);
   const kept = new Set([
     ASIDE,
-    ...[...chain.checkpoints(), ...aside].map((one) => basename(one.dir)),
+    ...[...chain.checkpoints(), ...chain.starts(), ...aside].map((one) => basename(one.dir)),
   ]);
   const named = OWN_NAMES.checkpoint;
   const stray = (await namesIn(dir)).filter((name) => !kept.has(name) && isNamed(name, named));

@@ -36,6 +36,8 @@ export { type RescoreOptions, rescoreRun } from "./rescore_run.ts";
 export type { Rescored, Spread } from "./rescored.ts";
 export { otherRelease, sourcesDigest, thisRelease } from "./release.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
+export { resolvedStart } from "./start_from.ts";
+export { StartNote, startOf } from "./start_note.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { questionsOf } from "./questions.ts";
 export { mergeAdapter } from "./merge_adapter.ts";

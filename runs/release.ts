@@ -15,6 +15,8 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
+import { SHIPPED } from "../flows/mod.ts";
+import { type Flow, FLOWS } from "../configs/mod.ts";
 
 /** The code that executes a run, as recorded with it. */
 type Release = {
@@ -26,8 +28,8 @@ type Release = {
   commit?: string;
 };
 
-/** Of a damaged record, as much as can be read. */
-const Recorded = z.object({ holdfast: z.string(), sources: z.string(), commit: z.string() })
+/** A release as a run has recorded it; of a damaged record, as much as can be read. */
+export const Recorded = z.object({ holdfast: z.string(), sources: z.string(), commit: z.string() })
   .partial().catch({});
 type Recorded = z.infer<typeof Recorded>;
 
@@ -117,13 +119,22 @@ export async function checkRelease(
   throw new ReplayDriftError(
     `Cannot continue run '${head.id}' because its code has changed: ${bothReleases(recorded)}. ` +
       `Use ${way}, or ` +
-      `${accepting} if what has changed does not matter to this run`,
+      `${accepting} if what has changed does not matter to this run` +
+      (canBeStartedFrom(head)
+        ? `; or start a new run with start_from=${head.id}: it continues from the newest checkpoint`
+        : ""),
     { run: head.id, recorded, now },
   );
 }
 
+/** Whether its flow has the setting. */
+function canBeStartedFrom({ entry }: RunHead): boolean {
+  const flow = entry.startsWith(SHIPPED) ? entry.slice(SHIPPED.length) : "";
+  return Object.hasOwn(FLOWS, flow) && "start_from" in FLOWS[flow as Flow].shape;
+}
+
 /** The newest release that a resume accepted, else the one that recorded the run. */
-async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Recorded> {
+export async function releaseOf(store: Store, { id, packages }: RunHead): Promise<Recorded> {
   const query = { kinds: ["note/release" as const], newest_first: true, limit: 1 };
   const [accepted] = await store.read(id, query);
   const row = accepted ?? { kind: "note/release", key: "created", value: packages };

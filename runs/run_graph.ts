@@ -19,6 +19,7 @@ import { asPinned, pinnedModels } from "./hub_models.ts";
 import { checkRelease } from "./release.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
+import { asStarted } from "./start_from.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
 
 /** A definition whose configuration is checked by its schema when it is built. */
@@ -59,7 +60,7 @@ export async function runGraph<In, C, T>(
     const looking = { onSetup: session.onSetup, download: false };
     const config = known === null
       ? (await pinnedModels(given, looking)).config
-      : asPinned(given, JSON.parse(known.config));
+      : asStarted(asPinned(given, JSON.parse(known.config)), JSON.parse(known.config));
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
       return {

@@ -19,6 +19,7 @@ import {
 } from "../flows/mod.ts";
 
 import { changedSettings } from "./settings.ts";
+import { startOf } from "./start_note.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
 /**
@@ -33,6 +34,8 @@ export type RunView = {
   priority: number;
   /** The parent run, and its last inherited round; null: the run is not a fork. */
   parent: { run: string; loop: string; round: number } | null;
+  /** Where `start_from` began; absent: from a model. */
+  start?: { run: string; loop: string; round: number };
   graph: string;
   graph_hash: string;
   epoch: number;
@@ -89,6 +92,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
   const rounds = await read("round");
   const versions = await readWhole("note/version");
   const [parent] = await ancestors(store, head);
+  const start = await startOf(store, head);
   const generations = (await read("note/generation")).map(
     value<{ groups: number; samples: number }>,
   );
@@ -103,6 +107,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     queue: head.queue,
     priority: head.priority,
     parent: parent ? { run: parent.run, loop: parent.loop, round: parent.round } : null,
+    ...(start && { start: { run: start.run, loop: start.loop, round: start.round } }),
     graph: graphName(head),
     graph_hash: head.graph_hash,
     epoch: head.epoch,
@@ -197,7 +202,11 @@ async function newestVersions(
 ): Promise<Pick<RunView, "policy" | "critic">> {
   const digests = await recordedDigests(store, head);
   const newestOf = (group?: string): NewestVersion | null => {
-    const newest = versions.findLast((row) => value<VersionNote>(row).group === group);
+    const own = versions.filter((row) => value<VersionNote>(row).group === group);
+    // A run that starts from another one's version names its base after that.
+    const [newest] = own.toReversed().toSorted((a, b) =>
+      value<VersionNote>(b).number - value<VersionNote>(a).number
+    );
     if (newest === undefined) return null;
     return {
       version: newest.key,

@@ -55,6 +55,7 @@ import { MetricsFile } from "./metrics_file.ts";
 import { orderlyEnd, PREEMPTED, saveBeforeEnd } from "./orderly_end.ts";
 import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
+import { resolvedStart, type Start, startRows } from "./start_from.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
 import { trackedEnd } from "./tracked_end.ts";
@@ -95,15 +96,24 @@ export type SessionOptions = {
   onSetup?: OnEnvironmentProgress;
 };
 
-/** Records a new run. Nothing starts. */
+/**
+ * Records a new run. Nothing starts. `start`: what its configuration's `start_from` names, if the
+ * caller has resolved it.
+ */
 export async function createRun<In, C, T>(
   home: Home,
   definition: GraphDefinition<In, C, T>,
-  options: { config: NoInfer<In>; entry: string } & Omit<CreateOptions, "entry" | "packages">,
+  options:
+    & { config: NoInfer<In>; entry: string; start?: Start | null }
+    & Omit<CreateOptions, "entry" | "packages">,
 ): Promise<RunHead> {
-  const { config, ...rest } = options;
+  const { config: given, start: known, ...rest } = options;
+  const { config, start } = known !== undefined || rest.prefix
+    ? { config: given, start: known }
+    : await resolvedStart(home, definition, { config: given });
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   await refuseUsed(home, owner);
+  if (start) rest.prefix = { rows: await startRows(home, { owner, start }) };
   await refuseOlderJournal(home, owner.run);
   await markUnknownArtifacts(home);
   await home.rememberStore();

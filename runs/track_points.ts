@@ -66,6 +66,11 @@ class PointMaker {
     return [this.#point(null, { step: this.#stepAfter(after), ...values })];
   }
 
+  /** The loop's rounds up to this one were another run's. */
+  startsAfter(loop: string, round: number): void {
+    this.#closed.set(loop, round);
+  }
+
   /** The rounds that are closed: of these loops and of those inside them, or of all. */
   #stepAfter(loops?: readonly string[]): number {
     return [...this.#closed].filter(([loop]) => loops?.some((one) => isUnder(loop, one)) ?? true)
@@ -154,11 +159,16 @@ export class TrackPoints {
   }
 
   #of(row: JournalRow, found: FoundLine | null): TrackPoint[] {
-    const { key, kind, at_ms } = row;
+    const { key, kind, at_ms, epoch } = row;
     if (found !== null) return this.#maker.line(found.line);
     // A copied row closes a round that was inherited.
     const [, loop, round] = /^(.+?)\/(\d+)(?:\/[^/]+)?$/.exec(key) ?? [];
-    if (kind === "round") return loop === undefined ? [] : this.#maker.closed(loop, Number(round));
+    if (kind === "round" && loop !== undefined) {
+      // Without a parent, its rows of epoch 0 are of the rounds before the run's first.
+      if (epoch === 0 && this.#head.parent === null) this.#maker.startsAfter(loop, Number(round));
+      return this.#maker.closed(loop, Number(round));
+    }
+    if (kind === "round") return [];
     // A damaged row has no numbers, but outside loops it keeps its place: later points keep theirs.
     return loop === undefined ? this.#maker.outside({ at_ms, metrics: {} }) : [];
   }

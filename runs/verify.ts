@@ -171,11 +171,12 @@ async function recordedVersions(
   for (const row of await residentRows(store, head)) {
     if (row.kind !== "note/version") continue;
     const version = row.key;
-    const { group, record, model_path, number } = recordedAs(row, VersionNote.parse);
+    const { group, record, model_path, number, start } = recordedAs(row, VersionNote.parse);
     // It was not trained, and it may have the same weights as the start and so the same name.
     if (group === "reference") continue;
     const policy = { version, record, number, model_path };
-    const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
+    const digest = digests.get(version) ?? start?.checkpoint.digest ?? null;
+    const told = { round: rounds.get(version) ?? null, digest };
     found.set(version, { policy, group, ...told });
   }
   return [...found.values()];

@@ -1,5 +1,5 @@
 import { stepCut } from "../data/mod.ts";
-import { BadDataError, type Clock, InfrastructureError } from "../engine/mod.ts";
+import { BadDataError, type Clock, InfrastructureError, LostRecordError } from "../engine/mod.ts";
 import {
   asidePath,
   type FileProblem,
@@ -74,7 +74,7 @@ export class Materialiser {
     const route = await this.#followed(version, caller);
     const { checkpoint } = route.start;
     const loss = operator.takeLoss?.() ?? null;
-    const fresh = route.redo.length === 0 && checkpoint === null &&
+    const fresh = route.redo.length === 0 && (checkpoint === null || isStart(route.start)) &&
       (held !== null || !this.#loadedBefore);
     const cause = loss?.cause ?? this.#causeWithoutLoss(held);
     this.#loadedBefore = true;
@@ -116,6 +116,7 @@ export class Materialiser {
         return route;
       } catch (error) {
         if (!(error instanceof DamagedCheckpoint)) throw error;
+        if (isStart(route.start)) throw lostStart(error);
         await this.#setAside(error, caller);
       }
     }
@@ -150,18 +151,12 @@ export class Materialiser {
 
   async #load(
     operator: Operator,
-    { id, note, record, checkpoint }: Start,
+    { id, note, optimizer, checkpoint, model_digest }: Start,
     caller: Caller,
   ): Promise<void> {
     const saved = checkpoint && Checkpoint.strip().parse(checkpoint);
-    const start = {
-      version: id,
-      model_path: note.model_path,
-      optimizer: record.optimizer,
-      checkpoint: saved,
-    };
-    const model_digest = saved === null && record.kind === "base" ? record.model_digest : null;
-    const load = { ...start, model_digest };
+    const start = { version: id, model_path: note.model_path, optimizer, checkpoint: saved };
+    const load = { ...start, model_digest: saved === null ? model_digest : null };
     try {
       await rebuild(operator, [trainerRole, { load, redo: [] }], caller);
     } catch (error) {
@@ -240,7 +235,7 @@ export class Materialiser {
       };
       await caller.record("note/checkpoint", id, checkpoint);
       chain.addCheckpoint(checkpoint);
-      return { id, note, record, checkpoint };
+      return { id, note, optimizer: record.optimizer, checkpoint, model_digest: null };
     } finally {
       writing.delete(args.dir);
     }
@@ -276,6 +271,20 @@ export class Materialiser {
       { retryable: false },
     );
   }
+}
+
+/** Whether it is what the run started from: before it there is nothing. */
+function isStart({ note, checkpoint }: Start): boolean {
+  return checkpoint !== null && checkpoint.dir === note.start?.checkpoint.dir;
+}
+
+function lostStart({ checkpoint: { version, dir }, problem }: DamagedCheckpoint): LostRecordError {
+  return new LostRecordError(
+    `Cannot rebuild policy version ${version.slice(0, 12)} because the checkpoint that the run ` +
+      `started from is damaged: ${dir}: ${problemText(problem)}. Fix: restore it from a copy, or ` +
+      "start a new run",
+    { version, dir, ...problem },
+  );
 }
 
 /** The start of a checkpoint directory's name. */

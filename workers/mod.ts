@@ -42,6 +42,7 @@ export * from "./roles/reward.ts";
 export type { Caller, Operator } from "./operator.ts";
 export { RoleWorkers, workersOf } from "./role_workers.ts";
 export { PolicyTrainer, type PolicyTrainerOptions, type PublishTarget } from "./policy_trainer.ts";
+export { checkpointName } from "./materialiser.ts";
 export { CheckpointNote, recordedRows, VersionChain, VersionNote } from "./version_chain.ts";
 export {
   ASIDE,

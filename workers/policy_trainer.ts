@@ -102,7 +102,8 @@ export class PolicyTrainer {
     this.#artifacts = artifacts;
     const chain = this.#chain = new VersionChain(artifacts, recorded);
     this.#models = new ModelDigests(artifacts, options.recorded);
-    const loaded_before = recorded.some((row) => row.kind === "note/version");
+    // A start's first version was trained by another run.
+    const loaded_before = chain.hasOwn();
     const worldSize = async () => (await options.numerics(1)).world_size;
     const { writing } = this;
     const places = { checkpoints_dir, writing, restart, loaded_before };
@@ -373,6 +374,11 @@ export class PolicyTrainer {
   /** Checkpoints this chain can start from, in the order they were recorded. */
   checkpoints(): CheckpointNote[] {
     return this.#chain.checkpoints();
+  }
+
+  /** Checkpoints that the run started from, which nothing drops. */
+  starts(): CheckpointNote[] {
+    return this.#chain.starts();
   }
 
   /** Forgets a checkpoint whose deletion was recorded. */

@@ -6,6 +6,8 @@ const REBUILT: InFork = {
   fixed: "round_1",
   why: "the prefix's versions are rebuilt with it, bit for bit",
 };
+/** As `REBUILT`, for settings that the state of a checkpoint does not depend on. */
+const COMPUTED: InFork = { ...REBUILT, start: "free" };
 
 /** Low-rank adapters, trained in place of the weights. */
 export const Lora = z.strictObject({
@@ -67,7 +69,7 @@ export const TrainerProcess = z.strictObject({
   dropout: z.number().min(0).lt(1).default(0).describe(
     "The model's dropout in supervised training. Off elsewhere, because log-probabilities " +
       "must not depend on chance.",
-  ).register(setting, { numerics: true, fork: REBUILT }),
+  ).register(setting, { numerics: true, fork: COMPUTED }),
   lora: Lora.nullable().default(null).describe(
     "Train low-rank adapters (PEFT) and freeze the model's weights; null: train all weights.",
   ).register(setting, { numerics: true }),
@@ -77,12 +79,12 @@ export const TrainerProcess = z.strictObject({
   }),
   gradient_checkpointing: z.boolean().default(false).describe(
     "Recompute activations instead of keeping them.",
-  ).register(setting, { fork: REBUILT }),
+  ).register(setting, { fork: COMPUTED }),
   threads: z.int().positive().default(1).describe("CPU threads of each rank. Part of the numerics.")
-    .register(setting, { unit: "threads", numerics: true, fork: REBUILT }),
+    .register(setting, { unit: "threads", numerics: true, fork: COMPUTED }),
   device: z.enum(["auto", "cpu", "cuda"]).default("auto").describe(
     "Where tensors live; auto: a GPU if there is one.",
-  ).register(setting, { numerics: true, fork: REBUILT }),
+  ).register(setting, { numerics: true, fork: COMPUTED }),
 });
 
 const /** @internal */ trainerConfigSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ArtifactRef, VersionRecord } from "../data/mod.ts";
+import { ArtifactRef, Optimizer, VersionRecord } from "../data/mod.ts";
 import {
   type ArtifactStore,
   BadDataError,
@@ -15,21 +15,6 @@ import { Replan } from "./replan.ts";
 
 /** The chain of a row. Absent: the policy's, trained by the group `trainer`. */
 const OfGroup = z.string().optional();
-
-const /** @internal */ versionNoteSchema = z.strictObject({
-  group: OfGroup,
-  record: ArtifactRef,
-  model_path: z.string(),
-  number: z.int(),
-  steps: z.array(StepRecord),
-});
-/**
- * A version from which the chain can be rebuilt: its record and, if trained, the result of each
- * step.
- */
-export type VersionNote = z.infer<typeof versionNoteSchema>;
-/** Schema of {@linkcode VersionNote}. */
-export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
 
 const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
   group: OfGroup,
@@ -49,6 +34,25 @@ export type CheckpointNote = z.infer<typeof checkpointNoteSchema>;
 /** Schema of {@linkcode CheckpointNote}. */
 export const CheckpointNote: typeof checkpointNoteSchema = checkpointNoteSchema;
 
+const /** @internal */ versionNoteSchema = z.strictObject({
+  group: OfGroup,
+  record: ArtifactRef,
+  model_path: z.string(),
+  number: z.int(),
+  steps: z.array(StepRecord),
+  start: z.strictObject({ checkpoint: CheckpointNote, optimizer: Optimizer }).optional().describe(
+    "Another run trained it, and this run starts from its checkpoint: a chain's first version, in " +
+      "place of a model directory. Absent: it is of this run.",
+  ),
+});
+/**
+ * A version from which the chain can be rebuilt: its record and, if trained, the result of each
+ * step.
+ */
+export type VersionNote = z.infer<typeof versionNoteSchema>;
+/** Schema of {@linkcode VersionNote}. */
+export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
+
 type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
 /** A recorded batch that is redone. */
 export type RedoStep = { id: string; record: TrainedRecord; note: VersionNote };
@@ -57,8 +61,10 @@ export type Route = {
   start: {
     id: string;
     note: VersionNote;
-    record: VersionRecord;
+    optimizer: Optimizer;
     checkpoint: CheckpointNote | null;
+    /** Of a base, which its directory must have; null: of a checkpoint. */
+    model_digest: string | null;
   };
   redo: RedoStep[];
 };
@@ -155,6 +161,16 @@ export class VersionChain {
     }
   }
 
+  /** Whether this run has named a version; a start's first ones are another run's. */
+  hasOwn(): boolean {
+    return this.#lost.size > 0 || [...this.#versions.values()].some(({ start }) => !start);
+  }
+
+  /** Checkpoints of other runs' versions that this run started from: they are never dropped. */
+  starts(): CheckpointNote[] {
+    return [...this.#versions.values()].flatMap(({ start }) => start ? [start.checkpoint] : []);
+  }
+
   /** In the order they were recorded. */
   checkpoints(): CheckpointNote[] {
     return [...this.#checkpoints.values()];
@@ -188,10 +204,16 @@ export class VersionChain {
     const redo: RedoStep[] = [];
     for (let id = version;;) {
       const note = this.note(id);
+      const checkpoint = this.#checkpoints.get(id) ?? note.start?.checkpoint ?? null;
+      if (note.start) { // Nothing reads its record, which may have the form of a different release.
+        const { optimizer } = note.start;
+        return { start: { id, note, optimizer, checkpoint, model_digest: null }, redo };
+      }
       const record = await this.#record(note);
-      const checkpoint = this.#checkpoints.get(id) ?? null;
       if (record.kind === "base" || checkpoint) {
-        return { start: { id, note, record, checkpoint }, redo };
+        const { optimizer } = record;
+        const model_digest = record.kind === "base" ? record.model_digest : null;
+        return { start: { id, note, optimizer, checkpoint, model_digest }, redo };
       }
       redo.unshift({ id, record, note });
       id = record.parent;
@@ -203,6 +225,7 @@ export class VersionChain {
     const steps: RedoStep[] = [];
     for (let id = newer; id !== older;) {
       const note = this.note(id);
+      if (note.start) return null;
       const record = await this.#record(note);
       if (record.kind === "base") return null;
       steps.unshift({ id, record, note });

@@ -7,8 +7,9 @@ import {
   type LoadedConfig,
   namedFiles,
 } from "../../configs/mod.ts";
-import { buildFlow } from "../../flows/mod.ts";
-import { questionsOf, rowTables } from "../../runs/mod.ts";
+import { buildFlow, flowDefinition, type RowTables } from "../../flows/mod.ts";
+import { questionsOf, resolvedStart, rowTables, type StartNote } from "../../runs/mod.ts";
+import type { GlobalOptions } from "../global_options.ts";
 import type { Graph } from "../../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../../workers/mod.ts";
 import { print, printJson, table } from "../output.ts";
@@ -22,20 +23,22 @@ export const planVerb = defineVerb({
   about: "draw the graph and count its cost without starting anything",
   arguments: { "<config>": ARGUMENTS.config, "[overrides...]": ARGUMENTS.overrides },
   options: { json, format: text("<format>", "text or mermaid", { default: "text" }) },
-  async action({ args: { config, overrides }, flags, globals: { home } }) {
-    await printPlan(await loadConfig(config, { overrides, cwd: Deno.cwd() }), { ...flags, home });
+  async action({ args: { config, overrides }, flags, globals }) {
+    const loaded = await loadConfig(config, { overrides, cwd: Deno.cwd() });
+    await printPlan(loaded, { ...flags, globals });
   },
 });
 
 async function printPlan(
   loaded: LoadedConfig,
-  options: { json?: boolean; format?: string; home: string },
+  options: { json?: boolean; format?: string; globals: GlobalOptions },
 ): Promise<void> {
   const graph = buildFlow(loaded.config);
   const arithmetic = batchArithmetic(loaded.config);
   const placement = placements(loaded.config);
   const models = modelLines(loaded.config);
-  const rows = await rowTables(loaded.config, { home: options.home });
+  const rows = await rowTables(loaded.config, { home: options.globals.home });
+  const start = await plannedStart(loaded, { rows, globals: options.globals });
   if (options.json) {
     const { name, hash, lines } = graph;
     return printJson({
@@ -46,6 +49,7 @@ async function printPlan(
       arithmetic,
       placement,
       models,
+      ...(start && { start }),
       questions: questionsOf(loaded.config, rows),
     });
   }
@@ -55,11 +59,25 @@ async function printPlan(
     "",
     table(["stage", "runs on", "times"], countRows(graph)),
     "",
+    ...(start ? [`start      after ${start.loop} ${start.round} of run ${start.run}`] : []),
     ...arithmetic.map((line) => `batch      ${line}`),
     ...placement.map((line) => `placement  ${line}`),
     ...models.map((line) => `model      ${line}`),
     ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
   ].join("\n"));
+}
+
+/** Where the run would start; null: from a model. A home is opened only for that. */
+async function plannedStart(
+  { config, origins }: LoadedConfig,
+  { rows, globals }: { rows: RowTables; globals: GlobalOptions },
+): Promise<StartNote | null> {
+  if (!("start_from" in config) || config.start_from === undefined) return null;
+  const definition = flowDefinition(config.flow);
+  const { start } = await globals.withHome((home) =>
+    resolvedStart(home, definition, { config, rows, origins })
+  );
+  return start!.note;
 }
 
 function countRows(graph: Graph): string[][] {

@@ -122,7 +122,7 @@ async function untouched(ctx: RecordingContext): Promise<Set<string>> {
 function inUse(ctx: RecordingContext): Set<string> {
   const dirs = ctx.resource(Trainers).flatMap((
     one,
-  ) => [...one.checkpoints().map(({ dir }) => dir), ...one.writing]);
+  ) => [...[...one.checkpoints(), ...one.starts()].map(({ dir }) => dir), ...one.writing]);
   return new Set(dirs.map((dir) => basename(dir)));
 }
 

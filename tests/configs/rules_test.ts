@@ -45,6 +45,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "reward_when.yaml",
   "schedule_without_end.yaml",
   "small_group.yaml",
+  "start_from.yaml",
   "template_ignored.yaml",
   "torch_ranks.yaml",
   "truncated_sampling.yaml",

@@ -82,6 +82,7 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
 const VERSION = "f".repeat(64);
 type StageBench = {
   known?: (checkpoints: string) => CheckpointNote[];
+  starts?: (checkpoints: string) => Pick<CheckpointNote, "dir">[];
   owned?: () => void;
   owner?: DirectoryOwner | null;
 };
@@ -89,7 +90,9 @@ type StageBench = {
 /**
  * What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked.
  */
-async function stageBench({ known = () => [], owned = () => {}, owner = null }: StageBench) {
+async function stageBench(
+  { known = () => [], starts = () => [], owned = () => {}, owner = null }: StageBench,
+) {
   const { dir } = await stores();
   const checkpoints = `${dir}/checkpoints/run`;
   await Deno.mkdir(checkpoints, { recursive: true });
@@ -97,6 +100,7 @@ async function stageBench({ known = () => [], owned = () => {}, owner = null }: 
   const trainer = {
     writing: new Set<string>(),
     checkpoints: () => [...chain.values()],
+    starts: () => starts(checkpoints),
     dropped: (version: string) => void chain.delete(version),
     save: (
       { version, number }: Policy,
@@ -165,6 +169,15 @@ Deno.test("checkpoint_policy leaves a checkpoint that is being written", async (
     left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"),
     left.join(),
   );
+});
+
+Deno.test("checkpoint_policy leaves the checkpoint that the run started from", async () => {
+  const start = "000002-0123456789ab-start-01234567";
+  const bench = await stageBench({ starts: (dir) => [{ dir: `${dir}/${start}` }] });
+  await Deno.mkdir(`${bench.checkpoints}/${start}`);
+  await Deno.mkdir(`${bench.checkpoints}/${start.replace("2", "1")}`);
+  await bench.run();
+  deepStrictEqual(bench.left(), [`000001-${VERSION.slice(0, 12)}-1-1`, start]);
 });
 
 Deno.test("checkpoint_policy removes nothing from a directory of others", async () => {

@@ -105,6 +105,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/e2e/packing_test.ts",
       "tests/e2e/preference_test.ts",
       "tests/e2e/replan_test.ts",
+      "tests/e2e/start_from_test.ts",
       "tests/e2e/value_model_test.ts",
       "tests/e2e/zero_group_test.ts",
       "tests/examples/custom_graph_test.ts",

@@ -14,6 +14,7 @@ import {
   MemoryStore,
   writeFakeModel,
 } from "../../testing/mod.ts";
+import type { OnlineConfig } from "../../configs/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 import { createRun, forkRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
@@ -35,13 +36,9 @@ export async function freshFakeHome(store = new MemoryStore()): Promise<Home> {
   return new Home(dir, { store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
 }
 
-/** Records a run of six rounds. */
-export async function createFakeRun(
-  home: Home,
-  id: string,
-  overrides: Record<string, unknown> = {},
-): Promise<RunHead> {
-  const config = onlineConfig(`${home.dir}/model`, {
+/** Of a run of six rounds. */
+export function fakeConfig(home: Home, overrides: Record<string, unknown> = {}): OnlineConfig {
+  return onlineConfig(`${home.dir}/model`, {
     rounds: 6,
     // Unchecked: the rows that are measured are an artifact that nothing refers to, which gc would
     // count.
@@ -49,6 +46,15 @@ export async function createFakeRun(
     checkpoints: { every_rounds: 2, keep_last: 1 },
     ...overrides,
   });
+}
+
+/** Records a run of six rounds. */
+export async function createFakeRun(
+  home: Home,
+  id: string,
+  overrides: Record<string, unknown> = {},
+): Promise<RunHead> {
+  const config = fakeConfig(home, overrides);
   return await createRun(home, online, { config, id, entry: `${SHIPPED}online` });
 }
 
