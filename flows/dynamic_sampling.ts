@@ -73,15 +73,15 @@ export function refilledRollouts(
     published: g.stage(publishPolicy, { policy }),
     sampling: samplingOf(sampler),
     rewards: config.reward,
-    ...(config.reward_shaping && { shaping: config.reward_shaping }),
-    ...(mixture && drawn && { mixing: { mixture, drawn, ...(recent && { recent }) } }),
+    shaping: config.reward_shaping ?? undefined,
+    mixing: mixture && drawn ? { mixture, drawn, recent } : undefined,
   });
   return {
     scored: sampled.field("scored"),
     draws: sampled.field("draws"),
     mix: {
-      ...(drawn && { drawn: sampled.field("drawn") as Ref<number[]> }),
-      ...(recent && { recent: sampled.field("recent") as Ref<RecentRewards> }),
+      drawn: drawn && sampled.field("drawn") as Ref<number[]>,
+      recent: recent && sampled.field("recent") as Ref<RecentRewards>,
     },
     metrics: sampled.field("metrics"),
   };

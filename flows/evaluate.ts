@@ -94,12 +94,12 @@ export function evaluationsOf(
       scored,
       greedy: sampling.temperature === 0,
       correct_by: right.by,
-      ...(right.at !== 1 && { right_at: right.at }),
-      ...(right.says && { says_right: true as const }),
-      ...(failed_fraction_max < 1 && { failed_fraction_max }),
-      ...(decides && samples_per_prompt > 1 && { answers_by: decides }),
-      ...(moment.round && { round: moment.round }),
-      ...(moment.series && { metrics_under: pass.metrics }),
+      right_at: right.at,
+      says_right: right.says,
+      failed_fraction_max,
+      answers_by: samples_per_prompt > 1 ? decides : undefined,
+      round: moment.round,
+      metrics_under: moment.series ? pass.metrics : undefined,
     });
   });
 }

@@ -51,7 +51,7 @@ export function lossMeasure(
   start: Ref<Policy>,
 ): Measure {
   const { algorithm, opened, trainer: { micro_batch_tokens_max } } = config;
-  const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
+  const work = { algorithm, micro_batch_tokens_max, opened };
   const model_path = start.field("model_path");
   const sets = evaluationSets(config).map((set) => {
     const data = openRows(g, config, { split: set.split, use: "completion", model_path });
@@ -63,7 +63,7 @@ export function lossMeasure(
     const evaluations = sets.map(({ set, batch }): Result => {
       const told = here.stage(evaluateLoss, {
         name: evaluationName(set.name, `${label}_loss`),
-        ...(round && { round }),
+        round,
         metrics_under: metricsPrefix(set),
         batch,
         policy,

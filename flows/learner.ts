@@ -46,25 +46,21 @@ export function startLearner(g: GraphBuilder, config: LearnerConfig, start: Ref<
   const moves = readsReference(config) && config.reference.refresh_rounds !== null;
   return {
     policy: start,
-    ...(hasValueModel(algorithm) &&
-      {
-        critic: g.stage(prepareCritic, {
-          model_path: path ?? start.field("model_path"),
-          optimizer,
-        }),
-      }),
-    ...(coef && { coef }),
-    ...(moves && { reference: fixedReference(g, config, start) }),
+    critic: hasValueModel(algorithm)
+      ? g.stage(prepareCritic, { model_path: path ?? start.field("model_path"), optimizer })
+      : undefined,
+    coef,
+    reference: moves ? fixedReference(g, config, start) : undefined,
   };
 }
 
-/** The coefficients of the first round; null: none change. */
+/** The coefficients of the first round; undefined: none change. */
 function constantCoef(
   g: GraphBuilder,
   algorithm: LearnerConfig["algorithm"],
-): Ref<Record<string, number>> | null {
+): Ref<Record<string, number>> | undefined {
   const coef = firstCoef(algorithm);
-  return Object.keys(coef).length > 0 ? g.constant(coef) : null;
+  return Object.keys(coef).length > 0 ? g.constant(coef) : undefined;
 }
 
 /**
@@ -101,8 +97,7 @@ export function learned(
   from: LearnFrom,
 ): Omit<Learner, "reference"> {
   const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
-  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } =
-    config.trainer;
+  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch } = config.trainer;
   const { scored, policy, critic, coef, metrics, shown } = from;
   const opened = openedOf(g, config, "rewards");
   const tokens = scoredTokens(g, { ...config, opened }, from);
@@ -122,28 +117,24 @@ export function learned(
     temperature,
     updates_per_batch,
     failed_fraction_max,
-    ...(epochs > 1 && { epochs_per_batch: epochs }),
-    ...(rewards && { rewards }),
+    epochs_per_batch,
+    rewards: rewards ?? undefined,
     // Leftover groups are from an older version.
     policy_number: policy.field("number"),
-    ...(metrics && { metrics }),
-    ...(shown && { metrics: shown }),
-    ...(values && { values }),
-    ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
-    ...(coef && { coef }),
-    ...(opened && { opened }),
+    metrics: shown ?? metrics,
+    values,
+    value_warmup: critic && rounds > 0 ? { trained: critic.field("number"), rounds } : undefined,
+    coef,
+    opened,
   });
-  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
+  const work = { algorithm, optimizer, micro_batch_tokens_max, opened };
   return {
     policy: g.stage(trainPolicy, { batch: credit.field("batch"), policy, ...work }),
-    ...(critic &&
-      {
-        critic: trainedCritic(g, { ...config, opened }, {
-          batch: credit.field("value_batch"),
-          critic,
-        }),
-      }),
-    ...(coef && { coef: credit.field("coef") as Ref<Record<string, number>> }),
+    critic: critic && trainedCritic(g, { ...config, opened }, {
+      batch: credit.field("value_batch"),
+      critic,
+    }),
+    coef: coef && credit.field("coef") as Ref<Record<string, number>>,
   };
 }
 
@@ -168,21 +159,14 @@ export function savedLearner(
       last,
       lag,
       ...checkpoints,
-      ...(critic && { beside: critic }),
+      beside: critic,
     }),
-    ...(critic &&
-      {
-        critic: g.stage(checkpointCritic, {
-          policy: critic,
-          beside: policy,
-          round,
-          last,
-          ...checkpoints,
-        }),
-      }),
-    ...(coef && { coef }),
-    ...(reference && refresh_rounds !== null &&
-      { reference: g.stage(refreshReference, { policy, reference, round, refresh_rounds }) }),
+    critic: critic &&
+      g.stage(checkpointCritic, { policy: critic, beside: policy, round, last, ...checkpoints }),
+    coef,
+    reference: reference && refresh_rounds !== null
+      ? g.stage(refreshReference, { policy, reference, round, refresh_rounds })
+      : undefined,
   };
 }
 
@@ -226,9 +210,9 @@ function scoredTokens(
     columns,
     temperature,
     micro_batch_tokens_max,
-    ...(reused && { stale_columns: needsOf(algorithm, Infinity) }),
-    ...(surplus === "reuse" && { stale_old_logp: "behaviour" as const }),
-    ...(offload && { reference_offload: true }),
+    stale_columns: reused ? needsOf(algorithm, Infinity) : undefined,
+    stale_old_logp: surplus === "reuse" ? "behaviour" : undefined,
+    reference_offload: offload,
   });
 }
 
@@ -255,7 +239,7 @@ function trainedCritic(
     batch: batch as Ref<ArtifactRef | null>, // There, as credit was given values.
     policy: critic,
     algorithm: config.algorithm,
-    ...(config.opened && { opened: config.opened }),
+    opened: config.opened,
     optimizer: config.value_model.optimizer,
     micro_batch_tokens_max: valueTokensMax(config),
   });

@@ -22,7 +22,7 @@ export function mixtureCarried(g: GraphBuilder, { data }: RowsConfig): MixtureCa
   const { sources, curriculum } = mixture;
   return {
     drawn: g.constant(sources.map(() => 0)),
-    ...(curriculum && { recent: g.constant<RecentRewards>(sources.map(() => null)) }),
+    recent: curriculum ? g.constant<RecentRewards>(sources.map(() => null)) : undefined,
   };
 }
 
@@ -58,7 +58,7 @@ export function mixedRound(
     seed,
     mixture,
     drawn,
-    ...(recent && { recent }),
+    recent,
   });
   return { mixture, picks: mixed.field("picks"), drawn: mixed.field("drawn") };
 }

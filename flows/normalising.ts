@@ -35,9 +35,13 @@ export function normalisedRound(
   { reward: rewards, reward_shaping: shaping }: Pick<OnlineRounds, "reward" | "reward_shaping">,
   { running, scored, metrics }: ToLearnFrom & { running: Running },
 ): { groups: Required<Pick<ToLearnFrom, "scored" | "shown">>; running: Running } {
-  const work = { scored, rewards, running };
-  const more = { ...(shaping && { shaping }), ...(metrics && { metrics }) };
-  const normalised = g.stage(normaliseRewards, { ...work, ...more });
+  const normalised = g.stage(normaliseRewards, {
+    scored,
+    rewards,
+    running,
+    shaping: shaping ?? undefined,
+    metrics,
+  });
   const groups = { scored: normalised.field("scored"), shown: normalised.field("metrics") };
   return { groups, running: normalised.field("running") };
 }

@@ -50,15 +50,14 @@ export function scoredRollouts(
   const slabs = { slab_groups: rollouts.slab_groups, samplers: sampler.replicas };
   const { data, round, mixed } = from;
   if (mixed === undefined) refuseWeights(config, "`mixed: mixedRound(...)`");
-  const picks = mixed && { picks: mixed.picks };
-  const drawn = g.stage(drawPrompts, { data, round, count, seed, slabs, ...picks });
+  const drawn = g.stage(drawPrompts, { data, round, count, seed, slabs, picks: mixed?.picks });
   const published = g.stage(publishPolicy, { policy: from.policy });
   const work = { published, samples_per_prompt, sampling: samplingOf(sampler), seed };
   const groups = g.flat(g.map(generateSlab, drawn, work));
   return g.map(scoreGroup, groups, {
     rewards: config.reward,
     on_failed_sample: rollouts.on_failed_sample,
-    ...(config.reward_shaping && { shaping: config.reward_shaping }),
+    shaping: config.reward_shaping ?? undefined,
   });
 }
 
@@ -86,7 +85,7 @@ function mixedRollouts(
 ): { scored: Ref<ScoredGroup[]>; mix: MixtureCarried; draws?: undefined } {
   const { data, round } = from;
   const mixed = mixedRound(g, config, { data, round, count: config.prompts_per_round, ...mix });
-  const scored = scoredRollouts(g, config, { ...from, ...(mixed && { mixed }) });
+  const scored = scoredRollouts(g, config, { ...from, mixed });
   return { scored, mix: mixtureAfter(g, mixed, { recent: before, round, scored }) };
 }
 
@@ -115,8 +114,8 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
   return g.loop("round", options, (r) => {
     const from = { data, round: r.index, policy: r.carried("policy", { lag }) };
     const mix: MixtureCarried = {
-      ...(mixing.drawn && { drawn: r.carried("drawn") }),
-      ...(mixing.recent && { recent: r.carried("recent", { lag }) }),
+      drawn: mixing.drawn && r.carried("drawn"),
+      recent: mixing.recent && r.carried("recent", { lag }),
     };
     const sampled = refill
       ? refilledRollouts(r, config, { ...from, mix, refill, draws: r.carried("draws") })
@@ -127,8 +126,8 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     const groups = { ...drawn, ...normal?.groups };
     const before: Learner = {
       policy: r.carried("policy"),
-      ...(learner.critic && { critic: r.carried("critic") }),
-      ...(learner.coef && { coef: r.carried("coef") }),
+      critic: learner.critic && r.carried("critic"),
+      coef: learner.coef && r.carried("coef"),
     };
     const reference = learner.reference && r.carried("reference");
     const now = learned(r, config, { ...groups, ...before, reference: reference ?? fixed });
@@ -136,10 +135,8 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     const policy = config.evaluated?.(r, { policy: now.policy, round }) ?? now.policy;
     const judging = { policy, round, progress: () => r.carried("progress") };
     const { last, returned } = judgedRound(r, config, judging);
-    const learnt = { ...now, policy, ...(reference && { reference }) };
-    const saved = savedLearner(r, config, { ...learnt, round, last });
-    const running = normal && { running: normal.running };
-    return { ...saved, ...passed, ...running, ...(draws && { draws }), ...returned };
+    const saved = savedLearner(r, config, { ...now, policy, reference, round, last });
+    return { ...saved, ...passed, running: normal?.running, draws, ...returned };
   });
 }
 

@@ -2,8 +2,8 @@ import { type AlgorithmChoice, inPython, type OpenedAlgorithm } from "../algs/mo
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { openAlgorithm } from "./stages/open_algorithm.ts";
 
-/** An algorithm in Python as stages receive it; null: the algorithm is in the table. */
-export type Opened = Ref<OpenedAlgorithm> | null;
+/** An algorithm in Python as stages receive it; undefined: the algorithm is in the table. */
+export type Opened = Ref<OpenedAlgorithm> | undefined;
 
 /** @internal */
 type Choosing = {
@@ -23,8 +23,7 @@ export function openedOf(
   { algorithm, trainer, samples_per_prompt, opened }: Choosing,
   learns_from: "rewards" | "completions" | "pairs",
 ): Opened {
-  if (opened !== undefined) return opened;
-  if (!inPython(algorithm)) return null;
+  if (opened || !inPython(algorithm)) return opened;
   const { updates_per_batch, epochs_per_batch = 1 } = trainer;
   const use = {
     learns_from,

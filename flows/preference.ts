@@ -68,7 +68,7 @@ export function preferenceRounds(
     use: "preference",
     model_path: start.field("model_path"),
   });
-  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
+  const work = { algorithm, optimizer, micro_batch_tokens_max, opened };
   const mixing = mixtureCarried(g, config);
   const carry = { policy: start, ...mixing, ...progressCarried(g, config) };
   const rounds = g.loop("round", { times, carry, ...untilDone(config) }, (r) => {
@@ -83,7 +83,7 @@ export function preferenceRounds(
       seed,
       updates_per_batch,
       epochs_per_batch,
-      ...(mixed && { picks: mixed.picks }),
+      picks: mixed?.picks,
     });
     const batch = scoredBatch(r, config, { batch: pairs, policy, start });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
@@ -93,7 +93,7 @@ export function preferenceRounds(
     const { last, returned } = judgedRound(r, config, judging);
     return {
       policy: r.stage(checkpointPolicy, { ...at, last, ...checkpoints }),
-      ...(mixed && { drawn: mixed.drawn }),
+      drawn: mixed?.drawn,
       ...returned,
     };
   });
@@ -140,13 +140,13 @@ function pairEvaluations(
   },
 ): PairsEvaluated {
   const { algorithm, opened, trainer: { micro_batch_tokens_max } } = config;
-  const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
+  const work = { algorithm, micro_batch_tokens_max, opened };
   return held_out.reduce(({ policy, evaluations }: PairsEvaluated, { set, batch }) => {
     const name = evaluationName(set, label);
     const told = g.stage(evaluatePairs, {
       name,
-      ...(round && { round }),
-      ...(set !== null && { set }),
+      round,
+      set: set ?? undefined,
       batch,
       policy,
       ...work,

@@ -52,34 +52,30 @@ export function supervisedRounds(
   const {
     optimizer,
     micro_batch_tokens_max,
-    updates_per_batch: updates,
-    epochs_per_batch: epochs,
+    updates_per_batch,
+    epochs_per_batch,
   } = config.trainer;
-  const steps = {
-    ...(updates > 1 && { updates_per_batch: updates }),
-    ...(epochs > 1 && { epochs_per_batch: epochs }),
-  };
   const data = openRows(g, config, {
     split: "train",
     use: "completion",
     model_path: start.field("model_path"),
   });
   const opened = openedOf(g, config, "completions");
-  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
+  const work = { algorithm, optimizer, micro_batch_tokens_max, opened };
   const mixing = mixtureCarried(g, config);
   const carry = { policy: start, ...mixing, ...progressCarried(g, config) };
   const rounds = g.loop("step", { times, carry, ...untilDone(config) }, (r) => {
     const policy = r.carried("policy");
     const drawn = mixing.drawn && r.carried("drawn");
     const mixed = mixedRound(r, config, { data, round: r.index, count, drawn });
-    const picks = mixed && { picks: mixed.picks };
     const batch = r.stage(drawSupervised, {
       data,
       round: r.index,
       count,
       seed,
-      ...steps,
-      ...picks,
+      updates_per_batch,
+      epochs_per_batch,
+      picks: mixed?.picks,
     });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
     const evaluated = config.evaluated?.(r, { policy: trained, round: r.index }) ?? trained;
@@ -88,7 +84,7 @@ export function supervisedRounds(
     const { last, returned } = judgedRound(r, config, judging);
     return {
       policy: r.stage(checkpointPolicy, { ...at, last, ...checkpoints }),
-      ...(mixed && { drawn: mixed.drawn }),
+      drawn: mixed?.drawn,
       ...returned,
     };
   });

@@ -174,8 +174,8 @@ async function assign(
   const { opened, rewards } = input;
   const whole = {
     ...round,
-    ...(token_reward && { token_reward }),
-    ...(rewards && { parts: rewardParts(alive, rewards, token_reward) }),
+    token_reward,
+    parts: rewards && rewardParts(alive, rewards, token_reward),
     ...given,
     coef: coefOf(input),
   };

@@ -57,7 +57,7 @@ function batchOf(rows: Row[], { updates, chat }: { updates: number[][]; chat?: C
   return {
     kind: "preference",
     pairs,
-    ...(chat && { chat }),
+    chat,
     columns: {},
     temperature: 1,
     coef: {},

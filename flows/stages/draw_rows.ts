@@ -32,7 +32,7 @@ export const drawSupervised: Stage<Input, ArtifactRef> = defineStage({
     const batch: Batch = {
       kind: "supervised",
       ...await nextRows(input, ctx),
-      ...(input.data.chat && { chat: input.data.chat }),
+      chat: input.data.chat,
       temperature: 1,
       coef: {},
     };
@@ -56,7 +56,7 @@ export const drawEvaluationRows: Stage<EvaluationInput, ArtifactRef> = defineSta
       kind: "supervised",
       rows,
       updates: [rows.map((_, place) => place)],
-      ...(data.chat && { chat: data.chat }),
+      chat: data.chat,
       temperature: 1,
       coef: {},
     };

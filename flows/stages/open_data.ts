@@ -112,8 +112,8 @@ export async function drawsOf(
 export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit): Draw {
   return {
     ...draw,
-    ...(prompt_tokens_max !== undefined && { prompt_tokens_max }),
-    ...(chat && { chat }),
+    prompt_tokens_max,
+    chat,
   };
 }
 

@@ -78,7 +78,7 @@ const Input = z.strictObject({
   right_at: z.number().optional().describe(
     "Its score from which a sample counts as right. Absent: 1.",
   ),
-  says_right: z.literal(true).optional().describe(
+  says_right: z.boolean().optional().describe(
     "If it returns `right` with its score, that decides instead.",
   ),
   failed_fraction_max: z.number().optional().describe(
