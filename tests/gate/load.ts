@@ -16,6 +16,11 @@ export function cpuSeconds(): CpuSeconds {
   return { machine: machine / TICKS_PER_S, children: (cutime + cstime) / TICKS_PER_S };
 }
 
+/** Of all that was computed meanwhile, the part of this process's children. */
+export function ownPart(before: CpuSeconds, after: CpuSeconds): number {
+  return Math.min(1, (after.children - before.children) / (after.machine - before.machine));
+}
+
 /** Of its time, what a process counts as running if `load` processes share `cores`. */
 export function shareOf(load: number, cores: number): number {
   return Math.min(1, cores / Math.max(load, 1));

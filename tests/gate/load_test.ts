@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { countedSeconds, cpuSeconds, shareOf } from "./load.ts";
+import { countedSeconds, cpuSeconds, ownPart, shareOf } from "./load.ts";
 
 const NONE = { machine: 0, children: 0 };
 
@@ -13,6 +13,11 @@ Deno.test("a file's seconds count on a quiet machine, its CPU time while others 
   strictEqual(counted(12, 0.1), 20);
   strictEqual(counted(0.2, 0), 20, "one that sleeps");
   strictEqual(counted(12, 30), 6);
+});
+
+Deno.test("ownPart() is what others leave of the machine", () => {
+  const after = (children: number, machine: number) => ownPart(NONE, { children, machine });
+  deepStrictEqual([after(12, 12), after(12, 48), after(12, 11.9)], [1, 0.25, 1]);
 });
 
 Deno.test("shareOf() is all of the time of a process that has a core, else its part", () => {

@@ -3,7 +3,7 @@ import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type Running, togetherJob } from "./job.ts";
 import { countOf } from "./report.ts";
-import { countedSeconds, cpuSeconds } from "./load.ts";
+import { countedSeconds, cpuSeconds, ownPart } from "./load.ts";
 import { leftLine, strangers } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
@@ -53,6 +53,7 @@ export async function runGate(
   for (const [name, value] of Object.entries({ ...env, ...ONE_THREAD })) Deno.env.set(name, value);
   const gate = { dir, env, running };
   const before = await strangers();
+  const load = cpuSeconds();
   const ended = await runJobs(jobsOf(files, gate), {
     lanes: 2,
     silence_ms: SILENCE_MS,
@@ -60,7 +61,7 @@ export async function runGate(
     say: console.log,
   });
   const times = ended.flatMap(({ seconds_of }) => [...seconds_of]).sort(([, a], [, b]) => b - a);
-  const slow = await tooSlow(times, gate);
+  const slow = await tooSlow(times, { gate, part: ownPart(load, cpuSeconds()) });
   addUp(total, ended);
   const left = leftLine(before, await strangers());
   if (left !== null) console.log(left);
@@ -153,10 +154,16 @@ function inParts(files: readonly string[], count: number): string[][] {
     .filter((part) => part.length > 0);
 }
 
-/** Files of fast tests that took too long, and do alone too: neither load nor a slow day decides. */
-async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime[]> {
+/**
+ * Files of fast tests that took too long, and do alone too: neither load nor a slow day decides.
+ * `part`: of the machine, what the gate had meanwhile.
+ */
+async function tooSlow(
+  times: readonly FileTime[],
+  { gate, part }: { gate: Gate; part: number },
+): Promise<FileTime[]> {
   const suspected = times.filter(([file, taken]) =>
-    taken > FILE_LIMIT_S && !file.startsWith(PROMISES)
+    taken * part > FILE_LIMIT_S && !file.startsWith(PROMISES)
   );
   const alone: FileTime[] = [];
   for (const [i, [file]] of suspected.entries()) {
@@ -171,6 +178,7 @@ async function tooSlow(times: readonly FileTime[], gate: Gate): Promise<FileTime
     const wall_s = ended!.seconds_of.get(file) ?? Infinity;
     const cores = navigator.hardwareConcurrency;
     const taken = countedSeconds(wall_s, { before, after: cpuSeconds(), cores });
+    if (taken <= FILE_LIMIT_S) continue;
     const slow = await slowness();
     if (taken > FILE_LIMIT_S * slow) alone.push([file, taken / slow]);
   }
