@@ -58,6 +58,7 @@ function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): Rec
   };
   const trainer = {
     writing: new Set<string>(),
+    starts: () => [],
     checkpoints: () => notes,
     dropped: () => {},
     publish: (_: Policy, target: string | { dir: string }) =>
