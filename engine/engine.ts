@@ -1,27 +1,27 @@
 /** The engine: creates runs, owns them while it executes their graph, and says how they ended. */
-import type { ArtifactStore } from "./artifacts.ts";
+import type { ArtifactStore } from "./files/artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { DrainedError, FencedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
 import type { EventListener } from "./events.ts";
-import { Execution, quietly } from "./executor.ts";
-import { keepLease, obey } from "./executor_lease.ts";
-import { type Outcome, outcomeOf, recordedOutput } from "./executor_outcome.ts";
-import type { Prefix } from "./prefix_of.ts";
-import type { GraphDefinition } from "./graph.ts";
-import type { Graph } from "./graph_types.ts";
-import { type AppendFaults, Journal } from "./journal.ts";
-import { loadJournal, REOPENED } from "./journal_load.ts";
-import { checkJournal } from "./journal_version.ts";
-import { cancelRun, takeRun } from "./ownership.ts";
-import type { Provided } from "./resource.ts";
-import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
-import { markReopened } from "./reopened.ts";
+import { Execution, quietly } from "./executor/executor.ts";
+import { keepLease, obey } from "./executor/lease.ts";
+import { type Outcome, outcomeOf, recordedOutput } from "./executor/outcome.ts";
+import type { Prefix } from "./executor/prefix_of.ts";
+import type { GraphDefinition } from "./graph/graph.ts";
+import type { Graph } from "./graph/types.ts";
+import { type AppendFaults, Journal } from "./journal/journal.ts";
+import { loadJournal, REOPENED } from "./journal/load.ts";
+import { checkJournal } from "./stores/journal_version.ts";
+import { cancelRun, takeRun } from "./stores/ownership.ts";
+import type { Provided } from "./graph/resource.ts";
+import { type Backoff, DEFAULT_BACKOFF } from "./executor/retry.ts";
+import { markReopened } from "./executor/reopened.ts";
 import { checkRunId, newRunId } from "./run_id.ts";
-import { hasEnded } from "./run_life.ts";
-import { signalRun } from "./signals.ts";
-import { Slots } from "./slots.ts";
-import type { NewRun, Owner, RunHead, Store } from "./store.ts";
+import { hasEnded } from "./stores/run_life.ts";
+import { signalRun } from "./journal/signals.ts";
+import { Slots } from "./graph/slots.ts";
+import type { NewRun, Owner, RunHead, Store } from "./stores/store.ts";
 
 /** What an engine works with. Everything but the store and the artifacts has a default. */
 export type EngineOptions = {

@@ -2,14 +2,14 @@
  * Why an entry of the journal was started, each time, and the outcome. Pure: works on rows that
  * were already read.
  */
-import type { ArtifactRef } from "./artifacts.ts";
+import type { ArtifactRef } from "./files/artifacts.ts";
 import type { ErrorJson } from "./errors.ts";
-import { fieldTexts, partsOf } from "./executor_task.ts";
-import { REOPENED } from "./journal_load.ts";
-import type { Failure, Intent } from "./journal_tree.ts";
-import { isUnder } from "./keys.ts";
-import { recordedValue } from "./recorded_value.ts";
-import type { JournalRow } from "./store.ts";
+import { fieldTexts, partsOf } from "./executor/task.ts";
+import { REOPENED } from "./journal/load.ts";
+import type { Failure, Intent } from "./journal/tree.ts";
+import { isUnder } from "./graph/keys.ts";
+import { recordedValue } from "./journal/recorded_value.ts";
+import type { JournalRow } from "./stores/store.ts";
 
 /** `other_engine`: the one that had started it ended, or was superseded, before it was done. */
 export type StartReason =

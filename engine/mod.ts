@@ -1,16 +1,16 @@
 /** The durable engine: typed graphs of stages, executed as dataflow over an append-only journal. */
-export * from "./artifacts.ts";
+export * from "./files/artifacts.ts";
 export * from "./canonical.ts";
 export * from "./clock.ts";
-export type * from "./context.ts";
-export { isNothing, readDerivedJson } from "./derived_file.ts";
-export * from "./directory_owner.ts";
+export type * from "./graph/context.ts";
+export { isNothing, readDerivedJson } from "./files/derived_file.ts";
+export * from "./files/directory_owner.ts";
 export * from "./engine.ts";
 export * from "./errors.ts";
-export type { Outcome } from "./executor_outcome.ts";
+export type { Outcome } from "./executor/outcome.ts";
 export type * from "./events.ts";
-export * from "./prefix_of.ts";
-export * from "./reachable_artifacts.ts";
+export * from "./executor/prefix_of.ts";
+export * from "./journal/reachable_artifacts.ts";
 export { removeRows } from "./remove_rows.ts";
 export {
   graph,
@@ -18,32 +18,32 @@ export {
   type GraphDefinition,
   type LoopOptions,
   type RoundBuilder,
-} from "./graph.ts";
-export { keysRead } from "./graph_reads.ts";
-export * from "./graph_types.ts";
-export { rowValue } from "./journal.ts";
-export { checkJournal, JOURNAL_VERSION } from "./journal_version.ts";
-export { isUnder, type ItemIdValue } from "./keys.ts";
-export { type Failure, recordedRound, type RoundRecord } from "./journal_tree.ts";
-export * from "./ownership.ts";
-export { signalRun } from "./signals.ts";
-export * from "./queue.ts";
-export * from "./private_files.ts";
-export { parsePostgresUrl } from "./postgres_address.ts";
-export { PostgresStore } from "./postgres_store.ts";
-export { isReadable, recordedAs, recordedValue } from "./recorded_value.ts";
-export type { RecordedMetrics } from "./recorded_metrics.ts";
-export { isNamed, removeTree, REMOVING } from "./removal.ts";
-export * from "./resource.ts";
-export type { Backoff } from "./retry.ts";
+} from "./graph/graph.ts";
+export { keysRead } from "./graph/reads.ts";
+export * from "./graph/types.ts";
+export { rowValue } from "./journal/journal.ts";
+export { checkJournal, JOURNAL_VERSION } from "./stores/journal_version.ts";
+export { isUnder, type ItemIdValue } from "./graph/keys.ts";
+export { type Failure, recordedRound, type RoundRecord } from "./journal/tree.ts";
+export * from "./stores/ownership.ts";
+export { signalRun } from "./journal/signals.ts";
+export * from "./queue/queue.ts";
+export * from "./files/private_files.ts";
+export { parsePostgresUrl } from "./stores/postgres_address.ts";
+export { PostgresStore } from "./stores/postgres_store.ts";
+export { isReadable, recordedAs, recordedValue } from "./journal/recorded_value.ts";
+export type { RecordedMetrics } from "./journal/recorded_metrics.ts";
+export { isNamed, removeTree, REMOVING } from "./files/removal.ts";
+export * from "./graph/resource.ts";
+export type { Backoff } from "./executor/retry.ts";
 export { checkRunId, hasRunId, isRunId, newRunId, RUN_ID, RunId, shown } from "./run_id.ts";
-export { hasEnded } from "./run_life.ts";
-export * from "./serve_queues.ts";
-export { SqliteJournal } from "./sqlite_journal.ts";
-export { SqliteStore } from "./sqlite_store.ts";
-export * from "./stage.ts";
-export { startedLoop } from "./started_loop.ts";
-export type * from "./store.ts";
+export { hasEnded } from "./stores/run_life.ts";
+export * from "./queue/serve_queues.ts";
+export { SqliteJournal } from "./stores/sqlite_journal.ts";
+export { SqliteStore } from "./stores/sqlite_store.ts";
+export * from "./graph/stage.ts";
+export { startedLoop } from "./executor/started_loop.ts";
+export type * from "./stores/store.ts";
 export * from "./explain.ts";
-export type { Needs } from "./slots.ts";
-export { randomStream } from "./random.ts";
+export type { Needs } from "./graph/slots.ts";
+export { randomStream } from "./executor/random.ts";

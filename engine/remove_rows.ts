@@ -1,7 +1,7 @@
 import { canonicalJson } from "./canonical.ts";
 import { FencedError } from "./errors.ts";
-import { type TakeOptions, takeRun } from "./ownership.ts";
-import type { Store } from "./store.ts";
+import { type TakeOptions, takeRun } from "./stores/ownership.ts";
+import type { Store } from "./stores/store.ts";
 
 /** Rows that are removed at once. */
 const PAGE_ROWS = 5000;

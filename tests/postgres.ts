@@ -4,8 +4,8 @@
  */
 import postgres from "postgres";
 import { type ManualClock } from "../engine/clock.ts";
-import type { PostgresOptions } from "../engine/postgres_link.ts";
-import { PostgresStore } from "../engine/postgres_store.ts";
+import type { PostgresOptions } from "../engine/stores/postgres_link.ts";
+import { PostgresStore } from "../engine/stores/postgres_store.ts";
 
 /** The server that tests use, as a URL of a database that may be written to. */
 export const TEST_POSTGRES = Deno.env.get("HOLDFAST_TEST_POSTGRES") ??

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/errors.ts";
-import { JOURNAL_VERSION } from "../../engine/journal_version.ts";
-import type { Choose, RunHead } from "../../engine/store.ts";
+import { JOURNAL_VERSION } from "../../engine/stores/journal_version.ts";
+import type { Choose, RunHead } from "../../engine/stores/store.ts";
 import { type Declare, keys, LEASE, newOwner, newRun, row, started } from "./store_rows.ts";
 
 export function claimTests(test: Declare): void {

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../engine/clock.ts";
-import type { Store } from "../../engine/store.ts";
+import type { Store } from "../../engine/stores/store.ts";
 import { claimTests, dequeueTests, leaseTests } from "./store_claims.ts";
 import { finishTests, releaseTests, signalTests } from "./store_ends.ts";
 import { createTests, identityTests } from "./store_heads.ts";

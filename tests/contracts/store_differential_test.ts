@@ -1,8 +1,8 @@
 import { deepStrictEqual } from "node:assert/strict";
 import * as fc from "fast-check";
 import { ManualClock } from "../../engine/clock.ts";
-import { SqliteStore } from "../../engine/sqlite_store.ts";
-import type { Store } from "../../engine/store.ts";
+import { SqliteStore } from "../../engine/stores/sqlite_store.ts";
+import type { Store } from "../../engine/stores/store.ts";
 import { follow, NOW_SQL, POSTGRES_MISSING, testSchema } from "../postgres.ts";
 import { ModelStore } from "./model_store.ts";
 import { OPERATIONS, perform, snapshot } from "./store_operations.ts";

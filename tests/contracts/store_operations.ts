@@ -1,7 +1,13 @@
 /** Random operations on a store, as data, and what a store answers and holds after each. */
 import * as fc from "fast-check";
 import { EngineError } from "../../engine/errors.ts";
-import type { FinalStatus, ReadQuery, RequestKind, RowKind, Store } from "../../engine/store.ts";
+import type {
+  FinalStatus,
+  ReadQuery,
+  RequestKind,
+  RowKind,
+  Store,
+} from "../../engine/stores/store.ts";
 import { newOwner, newRun, row } from "./store_rows.ts";
 
 /** `late`: by how many epochs the caller is behind. */

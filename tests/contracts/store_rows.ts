@@ -1,4 +1,4 @@
-import type { NewRow, NewRun, Owner, Store } from "../../engine/store.ts";
+import type { NewRow, NewRun, Owner, Store } from "../../engine/stores/store.ts";
 import type { ManualClock } from "../../engine/clock.ts";
 
 /**

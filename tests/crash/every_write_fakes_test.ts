@@ -1,7 +1,7 @@
 /**
  * A graph with every construct is killed at its n-th durable write, for every n, before the write
  * and after it, on the memory store and on SQLite. Killed: the engine hears nothing more from its
- * store, and another one goes on with what is there. `tests/engine/crash_property_test.ts` draws
+ * store, and another one goes on with what is there. `tests/engine/executor/crash_property_test.ts` draws
  * graphs and several crashes at random; `tests/simulation` adds time.
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";

@@ -5,7 +5,7 @@ import { sharedUndisturbed } from "./undisturbed.ts";
 
 /**
  * Durable writes between two kills. With fake workers every write is hit:
- * `tests/engine/crash_property_test.ts`.
+ * `tests/engine/executor/crash_property_test.ts`.
  */
 const STRIDE = 7;
 

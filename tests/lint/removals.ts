@@ -1,10 +1,10 @@
 /**
- * A lint rule: what removes more than one file stands in `engine/removal.ts` alone, which looks
+ * A lint rule: what removes more than one file stands in `engine/files/removal.ts` alone, which looks
  * before it removes.
  */
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ALLOWED = "engine/removal.ts";
+const ALLOWED = "engine/files/removal.ts";
 /** Tests and benches remove their own scratch directories. */
 const EXEMPT = /^(tests|bench)\//;
 const DENO = new Set(["remove", "removeSync"]);
@@ -17,7 +17,7 @@ const NODE_FS = /^(node:)?fs(\/promises)?$/;
 const ARGUMENTS_MAX = 1;
 
 const WHY =
-  "Cannot remove a tree here: only engine/removal.ts does, which looks before it removes. Fix: call removeTree()";
+  "Cannot remove a tree here: only engine/files/removal.ts does, which looks before it removes. Fix: call removeTree()";
 
 type Named = { type: string; name?: string; value?: unknown };
 

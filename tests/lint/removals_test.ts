@@ -40,7 +40,7 @@ const HARMLESS = [
 Deno.test("the lint rule reports every way to remove a tree in a room of the product", () => {
   for (
     const room of [
-      "engine/reachable_artifacts.ts",
+      "engine/journal/reachable_artifacts.ts",
       "flows/stages/x.ts",
       "workers/x.ts",
       "cli/x.ts",
@@ -60,7 +60,7 @@ Deno.test("the lint rule reports every way to remove a tree in a room of the pro
 });
 
 Deno.test("the lint rule leaves the one place alone, and tests and benches with their scratch directories", () => {
-  for (const path of ["engine/removal.ts", "tests/flows/x_test.ts", "bench/x.ts"]) {
+  for (const path of ["engine/files/removal.ts", "tests/flows/x_test.ts", "bench/x.ts"]) {
     deepStrictEqual(REMOVING.map((source) => found(path, source)), REMOVING.map(() => 0));
   }
 });

@@ -1,5 +1,5 @@
 /** What goes wrong in a history, drawn from its seed. */
-import { randomStream } from "../../engine/random.ts";
+import { randomStream } from "../../engine/executor/random.ts";
 
 /** Of the engines; blows last up to four of them. */
 export const LEASE_MS = 4000;

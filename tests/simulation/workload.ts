@@ -12,7 +12,7 @@ import {
   type RecordingContext,
   type Stage,
 } from "../../engine/mod.ts";
-import { randomStream } from "../../engine/random.ts";
+import { randomStream } from "../../engine/executor/random.ts";
 
 export type Plan = {
   times: number;

@@ -1,0 +1,53 @@
+/** What the executor needs to run one stage. */
+import { canonicalJson, hashJson } from "../canonical.ts";
+import type { Entry } from "../journal/tree.ts";
+import type { Needs } from "../graph/slots.ts";
+import type { Stage } from "../graph/stage.ts";
+import type { InRound } from "../journal/recorded_metrics.ts";
+import type { NewRow } from "../stores/store.ts";
+
+/** The scope of the graph that a stage is in: it counts tallies, up to the run. */
+type TaskScope = {
+  readonly in_round: InRound | null;
+  addTally(counts: Record<string, number>): void;
+};
+
+/** Notified when it must stop. */
+export type Stoppable = { stop(reason: Error): void };
+
+/** A body that calls stages: its calls end with it. */
+type Caller = {
+  /** Why the executor ignores what it does from now on. */
+  readonly closed: Error | undefined;
+  adopt(child: Stoppable): void;
+  release(child: Stoppable): void;
+};
+
+export type StageTask = {
+  entry: Entry;
+  stage: Stage;
+  input: unknown;
+  scope: TaskScope;
+  /** Outside loops: paths of the loops that have ended before it starts. */
+  after: readonly string[];
+  /** Slots to hold while running; none for the children of a body that runs in the engine. */
+  slots?: Needs;
+  /** Called when the result is being sent to the store; may add a row to its append. */
+  staged?(output: unknown): NewRow | undefined;
+  /** The body that called this stage. */
+  parent?: Caller;
+};
+
+/** A hash per field of an input. */
+export function partsOf(input: unknown): Record<string, string> {
+  if (typeof input !== "object" || input === null) return { input: hashJson(input) };
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([field, value]) => [field, hashJson(value)]));
+}
+
+/** Each field of an input as canonical JSON. */
+export function fieldTexts(input: unknown): Record<string, string> {
+  if (typeof input !== "object" || input === null) return { input: canonicalJson(input) };
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([field, value]) => [field, canonicalJson(value)]));
+}
