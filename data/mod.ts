@@ -9,28 +9,34 @@ export {
   TypeClash,
   typeOf,
   unified,
-} from "./column_type.ts";
+} from "./preparation/column_type.ts";
 export * from "./content_id.ts";
-export * from "./curriculum.ts";
-export * from "./digits_preferences.ts";
-export * from "./digits_task.ts";
+export * from "./sources/curriculum.ts";
+export * from "./sources/digits_preferences.ts";
+export * from "./sources/digits_task.ts";
 export * from "./errors.ts";
 export * from "./expression.ts";
-export { type FileRow, fileRows } from "./file_rows.ts";
-export { HASH_BYTES, hashOf, HashSet } from "./hash_set.ts";
+export { type FileRow, fileRows } from "./sources/file_rows.ts";
+export { HASH_BYTES, hashOf, HashSet } from "./rows/hash_set.ts";
 export { hubName, hubNameText } from "./hub_name.ts";
-export { firstColumns } from "./first_columns.ts";
-export { digestFile } from "./json_lines.ts";
-export { type MappedRow, type RowMapper, rowMapper, textOf, textsOf } from "./map_row.ts";
-export { pickSources, Weight, weightAt } from "./mixture.ts";
-export { NgramIndex, type NgramRecord } from "./ngrams.ts";
-export { givenAnswer, normalise } from "./normalise.ts";
-export { drawMixed, drawRows, type Picks, placeOfDraw } from "./order.ts";
-export { type NamedColumn, ParquetRows } from "./parquet_rows.ts";
+export { firstColumns } from "./sources/first_columns.ts";
+export { digestFile } from "./sources/json_lines.ts";
+export {
+  type MappedRow,
+  type RowMapper,
+  rowMapper,
+  textOf,
+  textsOf,
+} from "./preparation/map_row.ts";
+export { pickSources, Weight, weightAt } from "./sources/mixture.ts";
+export { NgramIndex, type NgramRecord } from "./preparation/ngrams.ts";
+export { givenAnswer, normalise } from "./rows/normalise.ts";
+export { drawMixed, drawRows, type Picks, placeOfDraw } from "./sources/order.ts";
+export { type NamedColumn, ParquetRows } from "./preparation/parquet_rows.ts";
 export * from "./policy.ts";
 export { isPreference, pairOf, PreferencePair } from "./preference.ts";
-export * from "./prepared_row.ts";
-export * from "./prepared_source.ts";
+export * from "./preparation/prepared_row.ts";
+export * from "./preparation/prepared_source.ts";
 export * from "./prompt.ts";
 export * from "./python_algorithm.ts";
 export * from "./ratio_bounds.ts";
@@ -42,17 +48,22 @@ export {
   sourceSizes,
   tableOf,
   withoutRows,
-} from "./row_table.ts";
-export { removeFile } from "./row_cache.ts";
-export { kind } from "./row_fields.ts";
-export { ROW_SHAPES, shapeOf } from "./row_shapes.ts";
-export { isFromSources } from "./row_source.ts";
+} from "./rows/row_table.ts";
+export { removeFile } from "./rows/row_cache.ts";
+export { kind } from "./rows/row_fields.ts";
+export { ROW_SHAPES, shapeOf } from "./rows/row_shapes.ts";
+export { isFromSources } from "./rows/row_source.ts";
 export * from "./source_config.ts";
 export * from "./reward_style.ts";
 export * from "./running_scores.ts";
-export { isPattern, type SourceFile, sourceFiles } from "./source_files.ts";
-export type { RowNeeds } from "./source_row.ts";
-export { type LoadedRows, loadRows, type ReadOptions, type SourceSummary } from "./sources.ts";
-export { needsTemplate, wholeMessage } from "./tools.ts";
+export { isPattern, type SourceFile, sourceFiles } from "./sources/source_files.ts";
+export type { RowNeeds } from "./rows/source_row.ts";
+export {
+  type LoadedRows,
+  loadRows,
+  type ReadOptions,
+  type SourceSummary,
+} from "./sources/sources.ts";
+export { needsTemplate, wholeMessage } from "./rows/tools.ts";
 export * from "./trajectory.ts";
-export { writeAll } from "./write_all.ts";
+export { writeAll } from "./rows/write_all.ts";

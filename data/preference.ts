@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Message, Prompt, type Row } from "./prompt.ts";
-import { asCompletion, readChat, readPrompt } from "./read_chat.ts";
-import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
+import { asCompletion, readChat, readPrompt } from "./rows/read_chat.ts";
+import { type Columns, fieldsOf, kind, read, RowProblem } from "./rows/row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
 const /** @internal */ preferencePairSchema = z.strictObject({

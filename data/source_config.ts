@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Weight } from "./mixture.ts";
+import { Weight } from "./sources/mixture.ts";
 import { setting, type SettingFacts } from "./setting.ts";
 
 /** The facts of every block that says what rows there are. */

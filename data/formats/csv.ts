@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type CsvError, parse } from "csv-parse";
 import { DataError } from "../errors.ts";
-import type { Columns } from "../row_fields.ts";
+import type { Columns } from "../rows/row_fields.ts";
 import { utf8OfLatin1 } from "../utf8_text.ts";
 import type { DataFormat, PackedFile } from "./format.ts";
 

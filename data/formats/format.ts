@@ -1,4 +1,4 @@
-import type { Columns } from "../row_fields.ts";
+import type { Columns } from "../rows/row_fields.ts";
 
 /**
  * A format of files that hold rows. JSON lines are read where they are; a file of any other format

@@ -7,7 +7,7 @@ import {
 } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { DataError } from "../errors.ts";
-import type { Columns } from "../row_fields.ts";
+import type { Columns } from "../rows/row_fields.ts";
 import type { DataFormat, PackedFile } from "./format.ts";
 import { jsonValue } from "./json_value.ts";
 import { type ParquetSource, rowsOfGroup } from "./parquet_pages.ts";

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { jsonLines } from "../../../data/formats/json_lines.ts";
-import { isUnpacked } from "../../../data/unpacked_file.ts";
+import { isUnpacked } from "../../../data/sources/unpacked_file.ts";
 
 Deno.test("jsonLines are read where they are; compressed ones are unpacked", () => {
   const at = (compression: "gzip" | null) =>

@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/st
 import { parquetMetadataAsync } from "hyparquet";
 import { loadRows } from "../../../data/mod.ts";
 import { parquet } from "../../../data/formats/parquet.ts";
-import { readJsonLines } from "../../../data/json_lines.ts";
+import { readJsonLines } from "../../../data/sources/json_lines.ts";
 import { ensureTrl } from "../../environments.ts";
 import { rowHome } from "../row_home.ts";
 

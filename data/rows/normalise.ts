@@ -1,0 +1,205 @@
+import { contentId } from "../content_id.ts";
+import { digitsOf } from "../exact_json.ts";
+import { readPreference } from "../preference.ts";
+import type { Message, Prompt, Row } from "../prompt.ts";
+import {
+  asCompletion,
+  readChat,
+  readCompletion,
+  readPrompt,
+  readResponsesInput,
+} from "./read_chat.ts";
+import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
+import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
+import type { SourceConfig } from "../source_config.ts";
+import { readTools } from "./tools.ts";
+
+type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
+
+const FINAL_MARK = "####";
+
+/**
+ * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
+ * else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
+ * a last assistant turn is the completion, or all assistant turns under `every_turn`. If `#### N`
+ * ends an answer (GSM8K), N is the reference and the whole text the completion. verl's
+ * `reward_model.ground_truth` is also an answer.
+ * @throws {RowProblem} If the row has no such shape.
+ */
+export function normalise(
+  columns: Columns,
+  source: Omit<SourceConfig, "path">,
+  { preference = false, every_turn = false, found }: {
+    preference?: boolean;
+    every_turn?: boolean;
+    found?: FoundShape;
+  } = {},
+): Row {
+  const shape = preference
+    ? readPreference(columns, source.fields)
+    : ofRow(columns, source.fields, { every_turn, found });
+  const id = rowId(columns, source.fields.id);
+  const prompt = dress(shape.prompt, source);
+  // Plain text goes through no chat template.
+  const tools = typeof prompt === "string" ? undefined : toolsOf(columns, source.fields);
+  return {
+    row_id: source.name === undefined ? id : `${source.name}/${id}`,
+    ...shape,
+    prompt,
+    ...(tools && { tools }),
+    columns,
+  };
+}
+
+/** The fields in which rows have tools, as frameworks call them. */
+const TOOLS = ["tools", "tool_defs", "responses_create_params.tools"];
+
+function toolsOf(columns: Columns, fields: SourceConfig["fields"]): string | undefined {
+  const key = fields.tools ?? TOOLS.find((name) => (read(columns, name) ?? null) !== null);
+  return key === undefined ? undefined : readTools(key, read(columns, key));
+}
+
+/** `found`: the row's shape, if it is known. Of a preference, only the prompt is read here. */
+function ofRow(
+  columns: Columns,
+  fields: SourceConfig["fields"],
+  { every_turn, found }: { every_turn: boolean; found?: FoundShape },
+): Shape {
+  const known = found?.preference || fields.chosen !== undefined ? undefined : found;
+  const { keys } = known ?? shapeOf(columns, fields, { preference: false });
+  return keys.messages === undefined
+    ? ofPrompt(columns, { keys, fields })
+    : ofMessages(columns.messages, every_turn);
+}
+
+/**
+ * The completion is the last assistant turn, or `everyTurn` from the first to the last one: then
+ * what follows is left out.
+ */
+function ofMessages(value: unknown, everyTurn: boolean): Shape {
+  const messages = readChat("messages", value);
+  const isAnswer = ({ role }: Message) => role === "assistant";
+  const last = everyTurn ? messages.findLastIndex(isAnswer) : messages.length - 1;
+  if (last < 0 || !isAnswer(messages[last]!)) return { prompt: messages };
+  if (last === 0) {
+    throw new RowProblem(
+      "messages",
+      messages.length === 1
+        ? "the only message is the assistant's: there is no prompt"
+        : "the assistant answers no message: there is no prompt",
+    );
+  }
+  // What the assistant says first answers nothing: it is part of the prompt.
+  const first = everyTurn ? messages.findIndex((message, i) => i > 0 && isAnswer(message)) : last;
+  const completion = asCompletion(messages.slice(first, last + 1));
+  return { prompt: messages.slice(0, first), completion };
+}
+
+type Named = { keys: ShapeKeys; fields: SourceConfig["fields"] };
+
+function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
+  const key = fields.prompt ?? keys.prompt;
+  const value = key === undefined ? undefined : read(columns, key);
+  if (key === undefined || value === undefined || value === null) {
+    const wanted = key === undefined ? "'prompt', 'messages' or 'question'" : `'${key}'`;
+    throw new RowProblem(
+      key,
+      `the row has no ${wanted} (it has ${
+        fieldsOf(columns)
+      }); name the field with \`fields: { prompt: NAME }\``,
+    );
+  }
+  const prompt = keys.instructions === undefined
+    ? readPrompt(key, value)
+    : readResponsesInput(key, value, read(columns, keys.instructions));
+  const answerText = textAnswer(givenAnswer(columns, fields.answer ?? keys.answer));
+  const final = answerText === undefined ? undefined : finalAnswer(answerText);
+  const completionKey = fields.completion ?? keys.completion ?? "completion";
+  const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
+  return {
+    prompt,
+    ...(completion === undefined ? {} : { completion: readCompletion(completionKey, completion) }),
+    ...(answerText === undefined ? {} : { answer: final ?? answerText }),
+  };
+}
+
+/**
+ * The text after the first `####` of the last line, or the whole line if the mark is alone on the
+ * line before. Searched once, from the end: rows may be of any length.
+ */
+function finalAnswer(text: string): string | undefined {
+  const whole = text.trimEnd();
+  const begin = whole.lastIndexOf("\n") + 1;
+  const line = whole.slice(begin);
+  if (line !== "" && whole.slice(0, begin).trimEnd().endsWith(FINAL_MARK)) return line.trimStart();
+  const mark = line.indexOf(FINAL_MARK);
+  const after = mark < 0 ? "" : line.slice(mark + FINAL_MARK.length).trimStart();
+  return after === "" ? undefined : after;
+}
+
+/** What a row has as its answer, text or not; undefined: nothing. `key`: its field. */
+export function givenAnswer(columns: Columns, key?: string): unknown {
+  if (key !== undefined) return read(columns, key) ?? undefined;
+  return columns.answer ?? read(columns, "reward_model.ground_truth") ?? undefined;
+}
+
+/** An object or a list (what a checker needs, several accepted answers) is no text: no answer. */
+function textAnswer(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? textOf(value) : undefined;
+}
+
+/** The row's own id (`id`, `row_id`, `extra_info.index`), else the hash of its content. */
+function rowId(columns: Columns, field: string | undefined): string {
+  const key = field ??
+    ["id", "row_id", "extra_info.index"].find((name) => isId(read(columns, name)));
+  if (key === undefined) return contentId(columns);
+  const value = read(columns, key);
+  if (!isId(value)) {
+    throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
+  }
+  return textOf(value);
+}
+
+/** Not by `String`, whose texts of integers V8 remembers: memory would grow by millions of them. */
+function textOf(value: string | number | boolean): string {
+  return typeof value === "number" ? digitsOf(value) : String(value);
+}
+
+function isId(value: unknown): value is string | number {
+  return typeof value === "number" || (typeof value === "string" && value !== "");
+}
+
+/** Roles of messages that instruct the model; OpenAI's newer name is `developer`. */
+const INSTRUCTING = ["system", "developer"];
+
+/**
+ * Adds what the source requires: the chat form, a system message unless the row has one, an
+ * instruction.
+ */
+function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
+  const tail = source.instruction === undefined ? "" : `\n${source.instruction}`;
+  const isChat = typeof prompt !== "string" || source.prompt_as === "chat" ||
+    source.system !== undefined;
+  if (!isChat) return prompt + tail;
+  const messages: Message[] = typeof prompt === "string"
+    ? [{ role: "user", content: prompt }]
+    : prompt;
+  const asker = messages.findLastIndex((message) => message.role === "user");
+  const asked = messages.map((message, i) =>
+    i === asker ? { ...message, content: (message.content ?? "") + tail } : message
+  );
+  return source.system === undefined || isInstructed(asked)
+    ? asked
+    : [{ role: "system", content: source.system }, ...asked];
+}
+
+function isInstructed(prompt: Prompt): boolean {
+  return typeof prompt !== "string" && prompt.some(({ role }) => INSTRUCTING.includes(role));
+}
+
+/** Whether a row kept its system message, beside which earlier versions put the source's. */
+export function keptOwnSystem({ prompt }: Row, { system }: Omit<SourceConfig, "path">): boolean {
+  return system !== undefined && isInstructed(prompt) &&
+    (prompt[0] as Message).content !== system;
+}

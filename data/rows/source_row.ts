@@ -1,0 +1,55 @@
+import { DataError, type DataPlace } from "../errors.ts";
+import { givenAnswer, normalise } from "./normalise.ts";
+import type { Row } from "../prompt.ts";
+import { type Columns, kind, RowProblem } from "./row_fields.ts";
+import type { FoundShape } from "./row_shapes.ts";
+import type { SourceConfig } from "../source_config.ts";
+import { brokenText } from "../utf8_text.ts";
+
+/**
+ * What every row must have besides a prompt. `every_turn`: a completion, which of `messages` has
+ * every assistant turn and not the last alone.
+ */
+export type RowNeeds = "completion" | "every_turn" | "answer" | "preference";
+
+/**
+ * The row of a source's columns.
+ * @throws {DataError} If it lacks something, or has text that is not Unicode.
+ */
+export function readRow(
+  columns: Columns,
+  { source, place, needs, found }: {
+    source: SourceConfig;
+    place: DataPlace;
+    needs?: RowNeeds;
+    found?: FoundShape;
+  },
+): Row {
+  try {
+    const broken = brokenText(columns);
+    if (broken !== null) throw new RowProblem(broken.field, broken.why);
+    const every_turn = needs === "every_turn";
+    const row = normalise(columns, source, {
+      preference: needs === "preference",
+      every_turn,
+      found,
+    });
+    if (needs === undefined || needs === "preference") return row;
+    const needed = needs === "every_turn" ? "completion" : needs;
+    if (row[needed] !== undefined) return row;
+    const field = source.fields[needed] ?? needed;
+    const fix = needed === "completion"
+      ? "add it, or `messages` that end with the assistant's"
+      : "add it";
+    const given = needed === "completion" ? undefined : givenAnswer(columns, source.fields.answer);
+    throw new RowProblem(
+      field,
+      `expected ${needed === "completion" ? "text" : "an answer as text"}, got ${
+        kind(given)
+      }; ${fix}`,
+    );
+  } catch (error) {
+    if (!(error instanceof RowProblem)) throw error;
+    throw new DataError(error.message, { ...place, field: error.field });
+  }
+}

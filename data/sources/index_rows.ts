@@ -1,0 +1,238 @@
+import { createHash, type Hash } from "node:crypto";
+import { type DuplicateId, DuplicateIds } from "./duplicate_ids.ts";
+import { DataError, type DataPlace } from "../errors.ts";
+import { type FileState, FileTable, type LineFile } from "./file_table.ts";
+import { byteLines, parseLine } from "./json_lines.ts";
+import { removeFile, type RowCache } from "../rows/row_cache.ts";
+import {
+  type IndexedFile,
+  type IndexFooter,
+  readEntries,
+  RowIndexWriter,
+} from "../rows/row_index.ts";
+import { type FoundShape, shapeOf } from "../rows/row_shapes.ts";
+import type { SourceConfig } from "../source_config.ts";
+import type { SourceFile } from "./source_files.ts";
+import { keptOwnSystem } from "../rows/normalise.ts";
+import { readRow, type RowNeeds } from "../rows/source_row.ts";
+import { isUnpacked, unpack, unpackedPath } from "./unpacked_file.ts";
+
+/** A file of a source, as it was when it was opened. `number`: of its source. */
+export type ReadFile = SourceFile & {
+  seen: FileState;
+  sha256: string;
+  source: SourceConfig;
+  number: number;
+};
+
+/** How the rows of files are read, and where an index of them goes. */
+type Options = { cache: RowCache; key: string; needs?: RowNeeds };
+
+const COPIED_ROWS = 4096;
+
+/**
+ * Reads every row of these files once, checks it, and writes the index that finds it again. Memory
+ * does not grow with the number of rows.
+ * @throws {DataError} At the first broken row, at a duplicate id, or if no row is left.
+ */
+export async function indexRows(files: ReadFile[], options: Options): Promise<IndexFooter> {
+  options.cache.prepare();
+  const pass = new IndexPass(files, options);
+  try {
+    return await pass.run();
+  } finally {
+    pass.close();
+  }
+}
+
+/** Files as a table reads them. `indexed`: what an index knows of each. */
+export function lineFiles(
+  files: readonly ReadFile[],
+  indexed: readonly IndexedFile[],
+  { cache, needs }: Pick<Options, "cache" | "needs">,
+): LineFile[] {
+  return files.map((file, i) => ({
+    named: file.path,
+    counts: file.format.counts,
+    path: indexed[i]!.unpacked === null ? file.path : unpackedPath(file, file.sha256, cache),
+    seen: isUnpacked(file) ? null : file.seen,
+    read: (columns) => readRow(columns, { source: file.source, place: { file: file.path }, needs }),
+  }));
+}
+
+/** One reading of all files. */
+class IndexPass {
+  readonly #files: ReadFile[];
+  readonly #options: Options;
+  readonly #path: string;
+  readonly #index: RowIndexWriter;
+  readonly #ids: DuplicateIds;
+  readonly #digest = createHash("sha256");
+  readonly #indexed: IndexedFile[] = [];
+
+  constructor(files: ReadFile[], options: Options) {
+    this.#files = files;
+    this.#options = options;
+    this.#path = options.cache.newPath();
+    this.#index = new RowIndexWriter(this.#path);
+    this.#ids = new DuplicateIds({
+      cache: options.cache,
+      idsAt: async (places) => (await this.#table().rows(places)).map(({ row_id }) => row_id),
+    });
+  }
+
+  async run(): Promise<IndexFooter> {
+    // Absent in digests from before rows could be read in two ways.
+    if (this.#options.needs === "every_turn") this.#digest.update("every_turn\0");
+    let read = 0; // Rows of the current source, which its limit counts.
+    for (const [i, file] of this.#files.entries()) {
+      const begins = file.number !== this.#files[i - 1]?.number;
+      if (begins) read = 0;
+      describeFile(this.#digest, file, { begins });
+      read += await this.#readFile(file, (file.source.limit ?? Infinity) - read);
+    }
+    this.#index.flush();
+    if (this.#index.size === 0) {
+      const file = this.#files.map(({ path }) => path).join(", ");
+      throw new DataError("it contains no rows; give a file with at least one", { file });
+    }
+    return await this.#finish(await this.#duplicates());
+  }
+
+  close(): void {
+    this.#ids.close();
+    this.#index.close();
+    removeFile(this.#path);
+  }
+
+  /** Returns how many rows were read. */
+  async #readFile(file: ReadFile, most: number): Promise<number> {
+    const unpacked = isUnpacked(file) && most > 0
+      ? await unpack(file, file.sha256, this.#options.cache)
+      : null;
+    const path = unpacked?.path ?? file.path;
+    const shapes = new Map<string, { rows: number; fields: string[] }>();
+    const number = this.#indexed.length;
+    let rows = 0;
+    let kept_own_system = false;
+    if (most > 0) {
+      for await (const line of byteLines(path, { named: file.path })) {
+        if (file.format.rows === undefined) this.#digest.update(line.bytes).update("\n");
+        const { source } = file;
+        const place: DataPlace = { file: file.path, [file.format.counts]: line.line };
+        const columns = parseLine(line.bytes, place);
+        if (columns === null) continue;
+        const found = shapeOf(columns, source.fields);
+        const row = readRow(columns, { source, place, needs: this.#options.needs, found });
+        kept_own_system ||= keptOwnSystem(row, source);
+        this.#ids.add(row.row_id, this.#index.size);
+        this.#index.add({ file: number, start: line.start, length: line.bytes.length });
+        count(shapes, found);
+        if (++rows === most) break;
+      }
+    }
+    // These rows read otherwise than in runs of earlier versions, whose digests have no such mark.
+    if (kept_own_system) this.#digest.update("own system\0");
+    this.#indexed.push({
+      rows,
+      kept: rows,
+      unpacked: unpacked && { sha256: unpacked.sha256, bytes: unpacked.bytes },
+      shapes: [...shapes].map(([name, shape]) => ({ name, ...shape })),
+    });
+    return rows;
+  }
+
+  /** What was indexed, readable. */
+  #table(): FileTable {
+    return new FileTable({
+      size: this.#index.size,
+      digest: "",
+      index: this.#path,
+      files: lineFiles(this.#files, this.#indexed, this.#options),
+    });
+  }
+
+  /** One bit per row: whether it is left out, as an earlier one has its id. Null: none is. */
+  async #duplicates(): Promise<Uint8Array | null> {
+    let dropped: Uint8Array | null = null;
+    let refused: DuplicateId | null = null;
+    const table = this.#table();
+    for await (const duplicate of this.#ids.found()) {
+      const { again } = duplicate;
+      const [entry] = await table.entries([again]);
+      if (this.#files[entry!.file]!.source.duplicates === "skip") {
+        dropped ??= new Uint8Array(Math.ceil(this.#index.size / 8));
+        dropped[again >> 3]! |= 1 << (again & 7);
+      } else if (refused === null || again < refused.again) refused = duplicate;
+    }
+    if (refused !== null) throw await this.#duplicate(refused);
+    return dropped;
+  }
+
+  async #finish(dropped: Uint8Array | null): Promise<IndexFooter> {
+    const { cache, key } = this.#options;
+    const footer = { key, digest: this.#digest.digest("hex"), files: this.#indexed };
+    if (dropped === null) {
+      const whole = this.#index.finish(footer);
+      Deno.renameSync(this.#path, cache.indexPath(key));
+      return whole;
+    }
+    const path = cache.newPath();
+    const index = new RowIndexWriter(path);
+    const kept = this.#files.map(() => 0);
+    try {
+      for (let from = 0; from < this.#index.size; from += COPIED_ROWS) {
+        const count = Math.min(COPIED_ROWS, this.#index.size - from);
+        const places = Array.from({ length: count }, (_, i) => from + i)
+          .filter((place) => (dropped[place >> 3]! & (1 << (place & 7))) === 0);
+        for (const entry of await readEntries(this.#path, places)) {
+          index.add(entry);
+          kept[entry.file]!++;
+        }
+      }
+      const files = this.#indexed.map((file, i) => ({ ...file, kept: kept[i]! }));
+      const whole = index.finish({ ...footer, files });
+      Deno.renameSync(path, cache.indexPath(key));
+      return whole;
+    } finally {
+      index.close();
+      removeFile(path);
+    }
+  }
+
+  async #duplicate({ id, first, again }: DuplicateId): Promise<DataError> {
+    const table = this.#table();
+    const [a, b] = [await table.placeOf(first), await table.placeOf(again)];
+    const own = a.line === undefined ? `row ${a.row}` : `line ${a.line}`;
+    const other = a.line === undefined ? `${a.file} row ${a.row}` : `${a.file}:${a.line}`;
+    const together = a.file === b.file;
+    const fix = together
+      ? "remove one, or set `duplicates: skip`"
+      : "give each file a `name`, which is put before its ids (files of one directory or pattern " +
+        "share it: list them apart), or set `duplicates: skip`";
+    const where = together ? own : other;
+    return new DataError(`the row id '${id}' already belongs to ${where}; ${fix}`, b);
+  }
+}
+
+/**
+ * What the digest has of a file before its lines. A source of one file of JSON lines has only how
+ * it is read, as in runs that were recorded when there was nothing else.
+ */
+function describeFile(
+  digest: Hash,
+  { source: { path: _, ...reading }, format, sha256 }: ReadFile,
+  { begins }: { begins: boolean },
+): void {
+  digest.update(begins ? JSON.stringify(reading) : "\0");
+  if (format.rows !== undefined) digest.update(JSON.stringify([format.name, sha256]));
+}
+
+function count(
+  shapes: Map<string, { rows: number; fields: string[] }>,
+  shape: FoundShape,
+): void {
+  const known = shapes.get(shape.name);
+  if (known) known.rows++;
+  else shapes.set(shape.name, { rows: 1, fields: shape.fields });
+}

@@ -1,0 +1,30 @@
+import { strictEqual, throws } from "node:assert/strict";
+import { SourceConfig } from "../../../data/mod.ts";
+import { readRow } from "../../../data/rows/source_row.ts";
+
+const source = SourceConfig.parse({ path: "a.parquet", fields: { completion: "text" } });
+
+Deno.test("readRow() names file, row and field of what a row lacks", () => {
+  const place = { file: "a.parquet", row: 7 };
+  const read = (columns: Record<string, unknown>) =>
+    readRow(columns, { source, place, needs: "completion" });
+  strictEqual(read({ prompt: "a", text: "b" }).completion, "b");
+  throws(() => read({ prompt: "a" }), {
+    name: "DataError",
+    message:
+      "a.parquet row 7 text: expected text, got nothing; add it, or `messages` that end with " +
+      "the assistant's",
+  });
+  throws(() => read({ prompt: 7 }), /^DataError: a\.parquet row 7 prompt: expected text/);
+});
+
+Deno.test("readRow() says what a row has where an answer as text is needed", () => {
+  const read = (columns: Record<string, unknown>) =>
+    readRow(columns, { source, place: { file: "a.parquet", row: 7 }, needs: "answer" });
+  strictEqual(read({ prompt: "a", answer: 7 }).answer, "7");
+  for (const [columns, what] of [[{ answer: ["b", "c"] }, "a list"], [{}, "nothing"]] as const) {
+    throws(() => read({ prompt: "a", ...columns }), {
+      message: `a.parquet row 7 answer: expected an answer as text, got ${what}; add it`,
+    });
+  }
+});

@@ -1,0 +1,75 @@
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
+import { loadRows, type SourceInput } from "../../../data/mod.ts";
+import { rowHome } from "../row_home.ts";
+
+const home = await rowHome();
+const open = (...sources: SourceInput[]) => loadRows(sources, { home });
+const lines = (...rows: unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+
+async function file(name: string, text: string): Promise<string> {
+  await Deno.mkdir(`${home}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+  await Deno.writeTextFile(`${home}/${name}`, text);
+  return `${home}/${name}`;
+}
+
+const idsOf = async (table: Awaited<ReturnType<typeof open>>) =>
+  (await table.rows([...Array(table.size).keys()])).map(({ row_id }) => row_id);
+
+Deno.test("a directory's files are one table, and limit counts rows of all of them", async () => {
+  await file("many/a.jsonl", lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
+  await file("many/b.csv", 'id,prompt\n3,"c\nc"\n4,d\n');
+  const all = await open({ path: `${home}/many` });
+  deepStrictEqual(await idsOf(all), ["1", "2", "3", "4"]);
+  deepStrictEqual(all.files.map(({ format, rows }) => [format, rows]), [["json_lines", 2], [
+    "csv",
+    2,
+  ]]);
+  deepStrictEqual(await idsOf(await open({ path: `${home}/many/*`, limit: 3 })), ["1", "2", "3"]);
+  const first = await open({ path: `${home}/many`, limit: 1 });
+  deepStrictEqual(first.files.map(({ rows }) => rows), [1, 0]);
+});
+
+Deno.test("duplicates of every file are found: refused with both places, or skipped", async () => {
+  const a = await file("twice/a.jsonl", lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
+  const b = await file("twice/b.csv", "id,prompt\n3,c\n2,d\n1,e\n");
+  await rejects(open({ path: a }, { path: b }), (error: Error) => {
+    match(error.message, /b\.csv row 2: the row id '2' already belongs to .*a\.jsonl:2; give each/);
+    return true;
+  });
+  const kept = await open({ path: a }, { path: b, duplicates: "skip" });
+  deepStrictEqual(await idsOf(kept), ["1", "2", "3"]);
+  deepStrictEqual((await kept.rows([2])).map(({ prompt }) => prompt), ["c"]);
+  // Only the source of the second row says what happens with it.
+  await rejects(open({ path: a, duplicates: "skip" }, { path: b }), /already belongs to/);
+});
+
+Deno.test("a type that changes in a late row is named with its place", async () => {
+  const many = Array.from({ length: 3000 }, (_, id) => ({ id, prompt: `p${id}` }));
+  const late = await file("late.jsonl", lines(...many, { id: "x", prompt: { text: "p" } }));
+  await rejects(open({ path: late }), /late\.jsonl:3001 prompt: expected text or .* got an object/);
+  const rows = many.map(({ id, prompt }) => `${id},${prompt}\n`).join("");
+  const csv = await file("late.csv", `id,prompt\n${rows}x,\n`);
+  await rejects(
+    open({ path: csv }),
+    /late\.csv row 3001: the row has no 'prompt', 'messages' or 'question' \(it has 'id'\)/,
+  );
+});
+
+Deno.test("an image among messages is named", async () => {
+  const image = { type: "image_url", image_url: { url: "data:" } };
+  const content = [{ type: "text", text: "What is this?" }, image];
+  const path = await file("image.jsonl", lines({ messages: [{ role: "user", content }] }));
+  await rejects(
+    open({ path }),
+    /image\.jsonl:1 messages\.0\.content: expected text, got a list with an image \(/,
+  );
+});
+
+Deno.test("nothing is left in the cache of files that were refused", async () => {
+  const path = await file("none.jsonl", lines({ prompt: "a" }, { prompt: 3 }));
+  const names = () => [...Deno.readDirSync(`${home}/cache/rows`)].map(({ name }) => name).sort();
+  const before = names();
+  await rejects(open({ path }), /none\.jsonl:2/);
+  deepStrictEqual(names(), before);
+  strictEqual(before.some((name) => name.endsWith(".new")), false);
+});

@@ -1,0 +1,285 @@
+import { gzipSync } from "node:zlib";
+import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { DataError, drawRows, loadRows as opened, type SourceInput } from "../../../data/mod.ts";
+import { rowHome } from "../row_home.ts";
+
+const home = await rowHome();
+const loadRows = (
+  sources: SourceInput[],
+  options: { needs?: "completion" | "every_turn" | "answer" } = {},
+) => opened(sources, { home, ...options });
+
+async function file(text: string | Uint8Array): Promise<string> {
+  const path = await Deno.makeTempFile({ suffix: ".jsonl" });
+  await Deno.writeFile(path, typeof text === "string" ? new TextEncoder().encode(text) : text);
+  return path;
+}
+
+const lines = (...rows: unknown[]) => rows.map((row) => JSON.stringify(row)).join("\n") + "\n";
+
+Deno.test("loadRows() gives a row without an id the same id whatever the order of its fields", async () => {
+  const one = await loadRows([{ path: await file(lines({ prompt: "p", answer: "a" })) }]);
+  const other = await loadRows([{ path: await file(lines({ answer: "a", prompt: "p" })) }]);
+  const [[a], [b]] = [await one.rows([0]), await other.rows([0])];
+  strictEqual(a!.row_id, b!.row_id);
+  notStrictEqual(one.digest, other.digest);
+});
+
+Deno.test("loadRows() reads lines across read chunks, CRLF, a byte-order mark, blank lines and no last newline", async () => {
+  const long = "x".repeat(200_000);
+  const table = await loadRows([{
+    path: await file(
+      `\uFEFF${JSON.stringify({ prompt: "é" })}\r\n\r\n${JSON.stringify({ prompt: long })}`,
+    ),
+  }]);
+  strictEqual(table.size, 2);
+  const [first, second] = await table.rows([0, 1]);
+  strictEqual(first!.prompt, "é");
+  strictEqual(second!.prompt, long);
+});
+
+Deno.test("loadRows() stops at limit, and its digest then ignores what follows", async () => {
+  const short = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "b" })),
+    limit: 1,
+  }]);
+  const longer = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "c" })),
+    limit: 1,
+  }]);
+  strictEqual(short.size, 1);
+  strictEqual(short.digest, longer.digest);
+});
+
+const BROKEN: {
+  name: string;
+  text: string | Uint8Array;
+  needs?: "completion" | "answer";
+  line: number;
+  says: RegExp;
+}[] = [
+  {
+    name: "no JSON",
+    text: '{"prompt": "a"}\n{"prompt": \n',
+    line: 2,
+    says: /:2: the line is not JSON \(/,
+  },
+  { name: "not an object", text: "1\n", line: 1, says: /:1: the line is JSON but not an object/ },
+  {
+    name: "an array",
+    text: '[\n{"prompt":"a"}]',
+    line: 1,
+    says: /:1: the line begins a JSON array; /,
+  },
+  {
+    name: "not UTF-8",
+    text: Uint8Array.from(
+      '{"prompt":"a"}\n{"prompt":"a","note":["caf\xe9"]}\n',
+      (one) => one.charCodeAt(0),
+    ),
+    line: 2,
+    says: /:2 note\.0: the text has bytes that are not UTF-8/,
+  },
+  {
+    name: "half a character",
+    text: '{"prompt":"half \\ud83d emoji"}\n',
+    line: 1,
+    says: /:1 prompt: the text has half of a surrogate pair/,
+  },
+  {
+    name: "no prompt",
+    text: lines({ text: "x" }),
+    line: 1,
+    says: /has no 'prompt', 'messages' or 'question' \(it has 'text'\)/,
+  },
+  {
+    name: "an empty prompt",
+    text: lines({ prompt: "" }),
+    line: 1,
+    says: /:1 prompt: the prompt is empty/,
+  },
+  {
+    name: "a prompt of a wrong type",
+    text: lines({ prompt: 3 }),
+    line: 1,
+    says: /prompt: expected text or a list of .* got number 3/,
+  },
+  {
+    name: "a message without content",
+    text: lines({ prompt: "a" }, {
+      messages: [{ role: "user", content: "a" }, { role: "assistant" }],
+    }),
+    line: 2,
+    says: /:2 messages\.1\.content: expected text, got nothing/,
+  },
+  {
+    name: "no completion",
+    text: lines({ prompt: "a" }),
+    needs: "completion",
+    line: 1,
+    says: /completion: expected text, got nothing; add it/,
+  },
+  {
+    name: "a duplicate id",
+    text: lines({ prompt: "a", id: 1 }, { prompt: "b", id: 1 }),
+    line: 2,
+    says: /:2: the row id '1' already belongs to line 1/,
+  },
+];
+
+for (const { name, text, needs, line, says } of BROKEN) {
+  Deno.test(`loadRows() refuses ${name} with file, line and field`, async () => {
+    const path = await file(text);
+    await rejects(loadRows([{ path }], { needs }), (error) => {
+      strictEqual(error instanceof DataError, true, String(error));
+      const { message, facts, code } = error as DataError;
+      match(message, says);
+      deepStrictEqual([facts.file, facts.line, code], [path, line, "bad_data"]);
+      return true;
+    });
+  });
+}
+
+Deno.test("loadRows() says how to mend ids that collide between files, and a name mends them", async () => {
+  const [a, b] = [
+    await file(lines({ prompt: "a", id: 0 })),
+    await file(lines({ prompt: "b", id: 0 })),
+  ];
+  await rejects(loadRows([{ path: a }, { path: b }]), /give each file a `name`/);
+  const table = await loadRows([{ path: a, name: "a" }, { path: b, name: "b" }]);
+  deepStrictEqual((await table.rows([0, 1])).map(({ row_id }) => row_id), ["a/0", "b/0"]);
+});
+
+Deno.test("loadRows() leaves a second row of the same id out under duplicates: skip", async () => {
+  const table = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "a" })),
+    duplicates: "skip",
+  }]);
+  strictEqual(table.size, 1);
+});
+
+Deno.test("loadRows() refuses what is missing, empty or without rows", async () => {
+  await rejects(
+    loadRows([{ path: "/nowhere/x.jsonl" }]),
+    /^DataError: \/nowhere\/x\.jsonl: Cannot read it: there is no such file/,
+  );
+  await rejects(loadRows([{ path: await Deno.makeTempDir() }]), /the directory has no data file/);
+  await rejects(loadRows([{ path: await file("\n") }]), /it contains no rows/);
+});
+
+Deno.test("drawRows() numbers draws on from the place asked for", async () => {
+  const table = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "b" }, { prompt: "c" })),
+  }]);
+  const all = await drawRows(table, { seed: 4, from: 0, count: 7 });
+  deepStrictEqual(await drawRows(table, { seed: 4, from: 3, count: 4 }), all.slice(3));
+  deepStrictEqual(all.map(({ draw }) => draw), [0, 1, 2, 3, 4, 5, 6]);
+});
+
+Deno.test("loadRows() gives JSON lines the digests of older versions", async () => {
+  const a = await file(
+    `\uFEFF{"prompt":"é","id":1}\r\n\n{"prompt":"b","id":2}\n{"prompt":"c","id":3}`,
+  );
+  const b = await file(`{"question":"q","answer":"#### 4"}\n`.repeat(2));
+  strictEqual(
+    (await loadRows([{ path: a }])).digest,
+    "0365663295773fdbb4ac90812276cd03a5f29fb6fb2f06a68a60c318db650355",
+  );
+  const read = { path: a, name: "x", limit: 2, fields: { id: "id" }, system: "s" };
+  strictEqual(
+    (await loadRows([read, { path: b, duplicates: "skip" }])).digest,
+    "240536d057253897162def7622fd0adb8d2985e78836936f4326bd6107d7f4ba",
+  );
+});
+
+Deno.test("loadRows() gives rows that keep a system message of their own another digest than older versions", async () => {
+  const older = {
+    user: "2fa529226083d3c78913dc40ac039cd5ecf4b68d8762c2ed07b5c23850c213ff",
+    system: "f4dee0bdf36cd433c3fcf243a5d2bdbe90f604d30949daa7a83f7e9d149b243a",
+    developer: "dbadeca1180a74e6d80baa0fb704769004b6f5c7331b5494c29e84d5bf47ec0a",
+  };
+  for (const [role, digest] of Object.entries(older)) {
+    const row = { prompt: [{ role, content: "a" }, { role: "user", content: "b" }] };
+    const table = await loadRows([{ path: await file(lines(row)), system: "Be brief." }]);
+    strictEqual(table.digest === digest, role === "user", role);
+  }
+});
+
+Deno.test("loadRows() reads messages for the last turn or for all, with two digests", async () => {
+  const turn = (role: string, content: string) => ({ role, content });
+  const messages = [
+    turn("user", "1"),
+    turn("assistant", "one"),
+    turn("user", "2"),
+    turn("assistant", "two"),
+  ];
+  const path = await file(lines({ id: 1, messages }));
+  const open = async (needs?: "completion" | "every_turn") => {
+    const table = await loadRows([{ path }], { needs });
+    return { digest: table.digest, completion: (await table.rows([0]))[0]!.completion };
+  };
+  const [any, last, every] = [await open(), await open("completion"), await open("every_turn")];
+  deepStrictEqual(last, any);
+  deepStrictEqual([last.completion, every.completion], ["two", messages.slice(1)]);
+  notStrictEqual(every.digest, last.digest);
+});
+
+const GZIPPED = "rows.jsonl.gz";
+
+Deno.test("loadRows() makes an index once, and again if it is damaged", async () => {
+  const own = await Deno.makeTempDir({ prefix: "index_" });
+  try {
+    const text = new TextEncoder().encode(lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
+    await Deno.writeFile(`${own}/${GZIPPED}`, gzipSync(text));
+    const said: string[] = [];
+    const open = async () => {
+      const table = await opened([{ path: `${own}/${GZIPPED}` }], {
+        home: own,
+        say: (line) => void said.push(line),
+      });
+      const ids = (await table.rows([1, 0])).map(({ row_id }) => row_id);
+      return { ids, digest: table.digest, files: table.files };
+    };
+    const made = await open();
+    deepStrictEqual(made.ids, ["2", "1"]);
+    const cached = [...Deno.readDirSync(`${own}/cache/rows`)].map(({ name }) => name).sort();
+    strictEqual(cached.length, 2);
+    const states = () =>
+      cached.map((name) => Deno.statSync(`${own}/cache/rows/${name}`).mtime!.getTime());
+    const before = states();
+    deepStrictEqual([await open(), states(), said], [made, before, []]);
+    for (const name of cached) {
+      for (const damage of ["", "garbage\n".repeat(9)]) {
+        await Deno.writeTextFile(`${own}/cache/rows/${name}`, damage);
+        deepStrictEqual(await open(), made);
+        match(said.pop()!, /\.index or what belongs to it is damaged: it is made again$/);
+      }
+      await Deno.remove(`${own}/cache/rows/${name}`);
+      deepStrictEqual(await open(), made);
+    }
+  } finally {
+    await Deno.remove(own, { recursive: true });
+  }
+});
+
+Deno.test("loadRows() counts the rows of each source that are left", async () => {
+  const a = await file(lines({ id: 1, prompt: "p" }, { id: 1, prompt: "q" }));
+  const b = await file(lines({ id: 2, prompt: "p" }, { id: 3, prompt: "q" }));
+  const { sources } = await loadRows([{ path: a, duplicates: "skip" }, { path: b }]);
+  deepStrictEqual(sources, [1, 2]);
+});
+
+Deno.test("loadRows() keeps the digits of large integers: in ids, answers and columns", async () => {
+  const line = (last: number) =>
+    `{"id":900719925474099${last},"prompt":"p","answer":900719925474099${last},"code":123456789012345678${last}}\n`;
+  const table = await loadRows([{ path: await file(line(2) + line(3)) }]);
+  const rows = await table.rows([0, 1]);
+  deepStrictEqual(
+    rows.map(({ row_id, answer, columns: { code } }) => [row_id, answer, code]),
+    [2, 3].map((last) => [
+      `900719925474099${last}`,
+      `900719925474099${last}`,
+      `123456789012345678${last}`,
+    ]),
+  );
+});
