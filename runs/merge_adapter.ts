@@ -34,7 +34,7 @@ export async function mergeAdapter(
   const opening = JSON.stringify(await baseOpening(home, head));
   const python = await trainerPythonOf(home, head, { onProgress: onSetup });
   const child = new Deno.Command(python, {
-    args: ["-m", "holdfast_worker.trainer.merge_adapter", final, merged, opening],
+    args: ["-m", "holdfast_worker.trainer.model.merge_adapter", final, merged, opening],
     clearEnv: true,
     env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
     stdin: "null",

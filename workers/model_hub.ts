@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
-import { PYTHON_ROOT } from "./local_launcher.ts";
-import { TextLineStream } from "./text_line_stream.ts";
-import { workerEnvironment } from "./worker_environment.ts";
+import { PYTHON_ROOT } from "./processes/local_launcher.ts";
+import { TextLineStream } from "./processes/text_line_stream.ts";
+import { workerEnvironment } from "./processes/worker_environment.ts";
 
 /** A file of a model at one commit. `etag`: its hash at the hub (sha256, or git's sha1). */
 const HubFile = z.strictObject({ path: z.string(), bytes: z.int(), etag: z.string() });

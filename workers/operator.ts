@@ -1,5 +1,5 @@
 import type { CallOptions, CallResult } from "./call.ts";
-import type { Loss } from "./recovery.ts";
+import type { Loss } from "./failures/recovery.ts";
 
 /**
  * A worker group from the point of view of policy code: named operations, one at a time, answered

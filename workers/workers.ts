@@ -7,21 +7,25 @@ import {
   InfrastructureError,
   systemClock,
 } from "../engine/mod.ts";
-import { WorkerGroup } from "./group.ts";
-import type { GroupEvent } from "./group_event.ts";
-import type { GroupSpec } from "./group_spec.ts";
-import type { HostGpus } from "./gpus_on_hosts.ts";
-import { type AgentEvent, LOCAL } from "./host_agent.ts";
-import { checkHostNames, type Host, type HostOptions, Hosts, nonceHost } from "./hosts.ts";
-import { Hub } from "./hub.ts";
-import type { HubDoor } from "./hub_door.ts";
-import { type Launcher, localLauncher, type LocalLauncherOptions } from "./local_launcher.ts";
-import { PlacedGroup } from "./placed_group.ts";
-import { homeNonce, ownNonce } from "./process_sweep.ts";
-import type { AgentMessage } from "./protocol.ts";
+import { WorkerGroup } from "./fleet/group.ts";
+import type { GroupEvent } from "./fleet/group_event.ts";
+import type { GroupSpec } from "./fleet/group_spec.ts";
+import type { HostGpus } from "./fleet/gpus_on_hosts.ts";
+import { type AgentEvent, LOCAL } from "./fleet/host_agent.ts";
+import { checkHostNames, type Host, type HostOptions, Hosts, nonceHost } from "./fleet/hosts.ts";
+import { Hub } from "./line/hub.ts";
+import type { HubDoor } from "./line/hub_door.ts";
+import {
+  type Launcher,
+  localLauncher,
+  type LocalLauncherOptions,
+} from "./processes/local_launcher.ts";
+import { PlacedGroup } from "./fleet/placed_group.ts";
+import { homeNonce, ownNonce } from "./processes/process_sweep.ts";
+import type { AgentMessage } from "./line/protocol.ts";
 import type { Phase } from "./roles/role.ts";
-import { Tenure } from "./tenure.ts";
-import { type WorkerState, writeWorkerStates } from "./worker_states.ts";
+import { Tenure } from "./fleet/tenure.ts";
+import { type WorkerState, writeWorkerStates } from "./fleet/worker_states.ts";
 import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
 /**

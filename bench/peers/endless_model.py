@@ -18,7 +18,7 @@ from pathlib import Path
 
 from transformers import AutoTokenizer
 
-from holdfast_worker.trainer.create_model import create_model
+from holdfast_worker.trainer.model.create_model import create_model
 
 
 def main() -> None:

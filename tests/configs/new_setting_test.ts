@@ -4,11 +4,11 @@
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { findPython } from "../../workers/python_interpreter.ts";
+import { findPython } from "../../workers/environments/python_interpreter.ts";
 import { copyTree, denoIn, differing } from "../copy_tree.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const DECLARED = "workers/trainer_config.ts";
+const DECLARED = "workers/trainer/trainer_config.ts";
 
 /** Of each process of a trainer, and so of the numerics of nothing. */
 const SETTING = `export const TrainerProcess = z.strictObject({
@@ -19,7 +19,7 @@ const SETTING = `export const TrainerProcess = z.strictObject({
 const GENERATED = [
   "configs/holdfast.schema.json",
   "docs/settings.md",
-  "workers/python/holdfast_worker/wire_types.py",
+  "workers/python/holdfast_worker/wire/types.py",
 ];
 
 const CHECKS: Record<string, string[]> = {
@@ -66,7 +66,7 @@ Deno.test("a setting of the trainer's processes is one file: the rest is generat
     await t.step("Python's specification has it, with its type and no default", async () => {
       const { path } = await findPython();
       const code = "from dataclasses import MISSING, fields\n" +
-        "from holdfast_worker.wire_types import TrainerSpec\n" +
+        "from holdfast_worker.wire.types import TrainerSpec\n" +
         "found = [field for field in fields(TrainerSpec) if field.name == 'warm_tokens']\n" +
         "print([(field.type, field.default is MISSING) for field in found])";
       const python = new Deno.Command(path, {

@@ -126,9 +126,9 @@ workers() {
   local deepspeed=; "$python" -c 'import deepspeed' 2>/dev/null && deepspeed=$python
   HOLDFAST_TEST_DEVICE=$DEVICE HOLDFAST_FAST=1 HOLDFAST_TEST_DEEPSPEED_PYTHON=$deepspeed PYTHONPATH=workers/python:tests/python \
     "$python" -m pytest -v --no-header --maxfail=60 -p no:cacheprovider --tb=short \
-    tests/python/test_gpu_{paths,memory}.py tests/python/test_trainer_{engine_torch,checkpoint,micro_batches,packing,numerics,skipped_step,dropout,scoring}.py \
-    tests/python/test_output_head.py tests/python/test_sampler_{huggingface,publication,slab}.py \
-    --deselect tests/python/test_trainer_checkpoint.py::test_publish_writes_what_from_pretrained_opens
+    tests/python/test_gpu_{paths,memory}.py tests/python/trainer/test_trainer_{checkpoint,micro_batches,packing,numerics,dropout,scoring}.py tests/python/trainer/engines/test_trainer_{engine_torch,skipped_step}.py \
+    tests/python/trainer/model/test_output_head.py tests/python/sampler/test_sampler_{huggingface,publication,slab}.py \
+    --deselect tests/python/trainer/test_trainer_checkpoint.py::test_publish_writes_what_from_pretrained_opens
 }
 
 failed=()

@@ -31,7 +31,7 @@ def write_model(directory: Path, *, layers: int, width: int, device: str) -> int
     """A Qwen2 of random bfloat16 weights with the quickstart's tokenizer; its parameters."""
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
-    from holdfast_worker.trainer.create_model import add_chat_template, character_tokenizer
+    from holdfast_worker.trainer.model.create_model import add_chat_template, character_tokenizer
 
     tokenizer = character_tokenizer()
     tokenizer.model_max_length = LENGTH_MAX

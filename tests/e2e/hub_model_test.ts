@@ -5,7 +5,7 @@
  */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { FakeModelHub } from "../../testing/mod.ts";
-import { PYTHON_ROOT } from "../../workers/local_launcher.ts";
+import { PYTHON_ROOT } from "../../workers/processes/local_launcher.ts";
 import { at, recorded, rl, show, withFreshHome } from "../crash/runs.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
@@ -14,7 +14,7 @@ const MODEL = "owner/tiny";
 /** The files of a small model that is created from a seed. */
 async function modelFiles(home: string, seed: number): Promise<Record<string, Uint8Array>> {
   const dir = `${home}/made_${seed}`;
-  const code = "import sys; from holdfast_worker.trainer.create_model import create_model; " +
+  const code = "import sys; from holdfast_worker.trainer.model.create_model import create_model; " +
     "create_model('tiny_qwen', seed=int(sys.argv[1]), directory=sys.argv[2], home=sys.argv[3])";
   const args = ["-c", code, String(seed), dir, home];
   const { code: exit, stderr } = await new Deno.Command(python, {

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { readWorkerStates } from "../../workers/worker_states.ts";
+import { readWorkerStates } from "../../workers/fleet/worker_states.ts";
 import { endAll, freshHome, json, rl, SMALL, start } from "../cli/fixtures.ts";
 import { orphans } from "../crash/runs.ts";
 import { safetensorsDigest } from "./safetensors_digest.ts";

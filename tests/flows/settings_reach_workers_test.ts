@@ -1,7 +1,7 @@
 /**
  * Each setting of each block of each flow, changed alone, changes what is received: how workers are
  * started, the arguments of their operations, the rows, and what stages are given. What workers
- * receive is whole (`wire_types.py`), so no default of a worker can stand in for a setting's.
+ * receive is whole (`wire/types.py`), so no default of a worker can stand in for a setting's.
  */
 import {
   deepStrictEqual,

@@ -23,9 +23,9 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   agents: {
     about: "agents and their ranks as processes: ends, signals, lost sockets, whole groups",
     files: [
-      "tests/python/test_agent.py",
-      "tests/python/test_agent_end.py",
-      "tests/workers/real_agent_test.ts",
+      "tests/python/agent/test_agent.py",
+      "tests/python/agent/test_agent_end.py",
+      "tests/workers/line/real_agent_test.ts",
     ],
   },
   algorithms: {
@@ -90,11 +90,11 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about:
       "hostile reward functions and programs, their pool, reward models, math-verify's own pairs",
     files: [
-      "tests/python/test_reward_model.py",
-      "tests/python/test_rewards_confinement.py",
-      "tests/python/test_rewards_graders_code_battery.py",
-      "tests/python/test_rewards_graders_math_answer.py",
-      "tests/python/test_rewards_pool.py",
+      "tests/python/rewards/test_reward_model.py",
+      "tests/python/rewards/test_rewards_confinement.py",
+      "tests/python/rewards/graders/test_rewards_graders_code_battery.py",
+      "tests/python/rewards/graders/test_rewards_graders_math_answer.py",
+      "tests/python/rewards/test_rewards_pool.py",
     ],
   },
   runs: {
@@ -125,24 +125,24 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   trackers: {
     about: "runs and trackers that are killed, each tracker read by its own client",
-    files: ["tests/python/test_trackers_mlflow_sink.py", "tests/runs/trackers_test.ts"],
+    files: ["tests/python/trackers/test_trackers_mlflow_sink.py", "tests/runs/trackers_test.ts"],
   },
   trainers: {
     about: "trainers on torch and DeepSpeed: equal steps, bits across checkpoints, memory",
     files: [
-      "tests/python/test_trainer_adapter.py",
-      "tests/python/test_trainer_checkpoint.py",
-      "tests/python/test_trainer_deepspeed_",
-      "tests/python/test_trainer_engine_",
-      "tests/python/test_trainer_heads.py",
-      "tests/python/test_trainer_in_a_group.py",
-      "tests/python/test_trainer_optimizers.py",
-      "tests/python/test_trainer_reductions.py",
+      "tests/python/trainer/model/test_trainer_adapter.py",
+      "tests/python/trainer/test_trainer_checkpoint.py",
+      "tests/python/trainer/engines/test_trainer_deepspeed_",
+      "tests/python/trainer/engines/test_trainer_engine_",
+      "tests/python/trainer/model/test_trainer_heads.py",
+      "tests/python/trainer/test_trainer_in_a_group.py",
+      "tests/python/trainer/engines/test_trainer_optimizers.py",
+      "tests/python/trainer/test_trainer_reductions.py",
     ],
   },
   vllm: {
     about: "vLLM's engine and adapters against Hugging Face's",
-    files: ["tests/python/test_sampler_vllm_"],
+    files: ["tests/python/sampler/test_sampler_vllm_"],
   },
 };
 

@@ -4,12 +4,12 @@
  */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { installedPackages } from "../../workers/installed_packages.ts";
-import { madeOnce, placeOf } from "../../workers/made_once.ts";
-import { Making } from "../../workers/making.ts";
+import { installedPackages } from "../../workers/environments/installed_packages.ts";
+import { madeOnce, placeOf } from "../../workers/environments/made_once.ts";
+import { Making } from "../../workers/environments/making.ts";
 import { environmentsDir } from "../../workers/mod.ts";
-import { basePython } from "../../workers/python_interpreter.ts";
-import { installByPip } from "../../workers/uv.ts";
+import { basePython } from "../../workers/environments/python_interpreter.ts";
+import { installByPip } from "../../workers/environments/uv.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -21,7 +21,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from holdfast_worker.protocol import check
+from holdfast_worker.wire.protocol import check
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "workers" / "python"

@@ -13,7 +13,7 @@ import numpy as np
 from holdfast_worker import weights
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.sampler.worker import Worker
-from holdfast_worker.trainer.create_model import create_model
+from holdfast_worker.trainer.model.create_model import create_model
 
 WEIGHTS_NAME = "model.safetensors"
 

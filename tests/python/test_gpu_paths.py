@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast_worker.failures import report, with_log
 from holdfast_worker.gpu_memory import SHARING_VARIABLE, drop_garbage, give_back, sharing
 from holdfast_worker.operation import BadDataError, RankContext
+from holdfast_worker.rank.failures import report, with_log
 from holdfast_worker.sampler.publication import Proof, prove
 from holdfast_worker.sampler.vllm_engine import GIB, memory_arguments
-from holdfast_worker.trainer import engine_deepspeed, numerics
-from holdfast_worker.trainer.model_source import ModelSource
-from holdfast_worker.wire_types import SamplerSpec
+from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer.engines import engine_deepspeed
+from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.wire.types import SamplerSpec
 from sampler_fixtures import SAMPLER_SPEC
 
 GPU_BYTES = 80 * GIB

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast_worker.json_value import JsonValue
-from holdfast_worker.wire_check import check_of
+from holdfast_worker.wire.check import check_of
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 0.5, "a", [1, "a"], {"a": [{}]}])

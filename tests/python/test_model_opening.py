@@ -17,7 +17,7 @@ from transformers import AutoConfig, GPTNeoConfig, GPTNeoForCausalLM, Qwen2PreTr
 import sampler_fixtures as fixtures
 from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
-from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.model.model_source import ModelSource
 from own_model import change, give_code, use_modules
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
 

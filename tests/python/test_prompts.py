@@ -4,7 +4,7 @@ import pytest
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised
-from holdfast_worker.trainer.create_model import character_tokenizer
+from holdfast_worker.trainer.model.create_model import character_tokenizer
 
 
 @pytest.fixture(scope="module")

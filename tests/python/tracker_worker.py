@@ -8,7 +8,7 @@ from typing import Any
 from tracker_types import TrackerFollow, TrackerOpen, TrackerSpec
 
 from holdfast_worker.operation import OperationIO, RankContext
-from holdfast_worker.wire import typed
+from holdfast_worker.wire.wire import typed
 
 
 class Worker:

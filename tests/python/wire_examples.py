@@ -1,10 +1,10 @@
-"""A value of every type that `wire_types` declares."""
+"""A value of every type that `wire.types` declares."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from holdfast_worker.wire import Whole
+from holdfast_worker.wire.wire import Whole
 
 PLAIN = {str: "text", bool: True, int: 3, float: 0.5, Any: {"any": 1}}
 

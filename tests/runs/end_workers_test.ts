@@ -2,7 +2,12 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { processOwner, type Store, systemClock } from "../../engine/mod.ts";
 import { abandonOwnRuns, cancelAndEnd, Home } from "../../runs/mod.ts";
 import { homeNonce } from "../../workers/mod.ts";
-import { NONCE_VARIABLE, nonceText, ownNonce, sweep } from "../../workers/process_sweep.ts";
+import {
+  NONCE_VARIABLE,
+  nonceText,
+  ownNonce,
+  sweep,
+} from "../../workers/processes/process_sweep.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
 const LEASE = { lease_ms: 60_000 };

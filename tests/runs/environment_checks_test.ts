@@ -1,10 +1,10 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { environmentChecks } from "../../runs/environment_checks.ts";
-import { installedPackages } from "../../workers/installed_packages.ts";
-import { madeAlready, madeOnce, placeOf } from "../../workers/made_once.ts";
-import { basePython } from "../../workers/python_interpreter.ts";
-import { runCommand } from "../../workers/run_command.ts";
+import { installedPackages } from "../../workers/environments/installed_packages.ts";
+import { madeAlready, madeOnce, placeOf } from "../../workers/environments/made_once.ts";
+import { basePython } from "../../workers/environments/python_interpreter.ts";
+import { runCommand } from "../../workers/processes/run_command.ts";
 import { PYTHON, withHome } from "../workers/fixtures.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;

@@ -1,7 +1,7 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { mergeAdapter } from "../../runs/mod.ts";
-import { fakePython } from "../workers/fake_python.ts";
+import { fakePython } from "../workers/environments/fake_python.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
 const home = await freshFakeHome();

@@ -8,8 +8,8 @@ import { settingsRows } from "../../runs/settings.ts";
 import { tryAlgorithm } from "../../runs/try_algorithm.ts";
 import { fetchingPython, trainerPython } from "../../runs/trainer_python.ts";
 import { environmentsDir } from "../../workers/mod.ts";
-import { usedPlaces } from "../../workers/environments.ts";
-import { basePython } from "../../workers/python_interpreter.ts";
+import { usedPlaces } from "../../workers/environments/environments.ts";
+import { basePython } from "../../workers/environments/python_interpreter.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** An interpreter that cannot be used tells that it was asked for. */

@@ -6,7 +6,7 @@ import {
   type SimulatedProcess,
   type SimulatedWorld,
 } from "../../testing/mod.ts";
-import type { AgentProcess, Launcher } from "../../workers/local_launcher.ts";
+import type { AgentProcess, Launcher } from "../../workers/processes/local_launcher.ts";
 
 /** The groups of every history. Where there are two hosts, the trainer has a rank on each. */
 export const GROUPS = ["trainer", "sampler"];

@@ -5,7 +5,7 @@ import {
   type WorkersEvent,
   type WorkersOptions,
 } from "../../workers/mod.ts";
-import type { PythonBuild } from "../../workers/python_interpreter.ts";
+import type { PythonBuild } from "../../workers/environments/python_interpreter.ts";
 
 /** Keeps events, and waits for one without sleeping. */
 export class Events<E> {

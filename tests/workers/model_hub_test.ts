@@ -10,8 +10,8 @@ import { createHash } from "node:crypto";
 import { InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { FakeModelHub, type FakeModelHubOptions } from "../../testing/mod.ts";
 import { type FetchedModel, fetchModels } from "../../workers/mod.ts";
-import { fakePython } from "./fake_python.ts";
-import { PYTHON_ROOT } from "../../workers/local_launcher.ts";
+import { fakePython } from "./environments/fake_python.ts";
+import { PYTHON_ROOT } from "../../workers/processes/local_launcher.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
 

@@ -2,7 +2,7 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { saidOf, Sampling } from "../../data/mod.ts";
 import { SamplerConfig } from "../../workers/mod.ts";
 import { SamplerProcess } from "../../workers/sampler_config.ts";
-import { undescribed } from "./undescribed.ts";
+import { undescribed } from "./environments/undescribed.ts";
 
 Deno.test("SamplerConfig describes every field", () => {
   deepStrictEqual(undescribed(SamplerConfig), []);

@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { WorkersConfig } from "../../workers/mod.ts";
-import { undescribed } from "./undescribed.ts";
+import { undescribed } from "./environments/undescribed.ts";
 
 Deno.test("WorkersConfig describes every field", () => {
   deepStrictEqual(undescribed(WorkersConfig), []);

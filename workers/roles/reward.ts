@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { StopReason } from "../../data/mod.ts";
 import { defineRole, environmentOf, type Operations } from "./role.ts";
-import { Arguments, ArgumentsBeside, ArgumentsInline } from "../payload.ts";
+import { Arguments, ArgumentsBeside, ArgumentsInline } from "../line/payload.ts";
 
 /** The spec of the reward worker. */
 const RewardSpec = z.strictObject({

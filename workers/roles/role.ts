@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { ModelHead } from "../../data/mod.ts";
-import { type EnvironmentKind, environmentKind } from "../environments.ts";
-import { type GpuNeeds, onGpu } from "../gpus.ts";
-import type { ModelOpening } from "../model_opening.ts";
+import { type EnvironmentKind, environmentKind } from "../environments/environments.ts";
+import { type GpuNeeds, onGpu } from "../fleet/gpus.ts";
+import type { ModelOpening } from "../trainer/model_opening.ts";
 import type { SamplerConfig } from "../sampler_config.ts";
-import type { TrainerConfig } from "../trainer_config.ts";
-import type { ValueModelConfig } from "../value_model_config.ts";
+import type { TrainerConfig } from "../trainer/trainer_config.ts";
+import type { ValueModelConfig } from "../trainer/value_model_config.ts";
 import type { WorkersConfig } from "../workers_config.ts";
 
 /** The phases of a run that fault tests distinguish. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Draw, Message, type Policy, Row, Sampling, Slab } from "../../data/mod.ts";
-import { Publication } from "../model_files.ts";
-import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
+import { Publication } from "../trainer/model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../trainer/model_opening.ts";
 import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
 import {
   defineRole,

@@ -18,7 +18,7 @@ import {
   ScoredColumn,
   StepCut,
 } from "../../data/mod.ts";
-import { onGpu } from "../gpus.ts";
+import { onGpu } from "../fleet/gpus.ts";
 import { checkSameSteps } from "./check_same_steps.ts";
 import {
   Checkpoint,
@@ -27,10 +27,10 @@ import {
   PublicationBase,
   PublicationProbe,
   TensorEntry,
-} from "../model_files.ts";
-import { ModelOpening, OPENING_SPEC } from "../model_opening.ts";
-import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer_config.ts";
-import { valueTrainer } from "../value_model_config.ts";
+} from "../trainer/model_files.ts";
+import { ModelOpening, OPENING_SPEC } from "../trainer/model_opening.ts";
+import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer/trainer_config.ts";
+import { valueTrainer } from "../trainer/value_model_config.ts";
 import {
   defineRole,
   environmentOf,

@@ -2,9 +2,9 @@ import { deepStrictEqual, match, notStrictEqual, strictEqual } from "node:assert
 import fc from "fast-check";
 import { readDerivedJson } from "../../../engine/mod.ts";
 import { Home } from "../../../runs/mod.ts";
-import { readHubFile } from "../../../workers/hub_door.ts";
+import { readHubFile } from "../../../workers/line/hub_door.ts";
 import { readWorkerStates } from "../../../workers/mod.ts";
-import { homeNonce } from "../../../workers/process_sweep.ts";
+import { homeNonce } from "../../../workers/processes/process_sweep.ts";
 
 /** What a power cut, a full disk or a person may leave in a file. */
 const LEFT = fc.oneof(

@@ -1,6 +1,6 @@
 import type { Cause } from "../../../engine/mod.ts";
-import type { FailureKind } from "../../../workers/causes.ts";
-import type { Evidence } from "../../../workers/diagnosis.ts";
+import type { FailureKind } from "../../../workers/failures/causes.ts";
+import type { Evidence } from "../../../workers/failures/diagnosis.ts";
 
 /** What was seen, and what it must be read as: sign, kind, role, the engine's cause. */
 export type FailureCase = [

@@ -18,7 +18,7 @@ import {
   ROLES,
   workersOf,
 } from "../../../workers/mod.ts";
-import { parseFaults } from "../../../workers/faults.ts";
+import { parseFaults } from "../../../workers/failures/faults.ts";
 import { withHome } from "../fixtures.ts";
 import { trackerRole } from "./tracker.ts";
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast_worker.wire_types import PHASES, ROLES
+from holdfast_worker.wire.types import PHASES, ROLES
 
 KINDS = ("kill", "stop", "drop", "disk_full", "oom")
 PLACES = ("engine", "agent", *ROLES)

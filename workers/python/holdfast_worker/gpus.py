@@ -1,5 +1,5 @@
 """
-The GPUs of this host, as its agent announces them to the engine. `visibleGpus` in `workers/gpus.ts`
+The GPUs of this host, as its agent announces them to the engine. `visibleGpus` in `workers/fleet/gpus.ts`
 reads the engine's own machine in the same way.
 """
 

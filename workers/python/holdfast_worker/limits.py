@@ -1,5 +1,5 @@
 """
-Size limits for both ends of the connection (`workers/limits.ts`). Larger data fails where it is
+Size limits for both ends of the connection (`workers/line/limits.ts`). Larger data fails where it is
 created: a frame that the engine refuses would close the connection and be sent again on the next
 one.
 """

@@ -1,5 +1,5 @@
 """
-How transformers opens a model, as `workers/model_opening.ts` says. Every model that computes is
+How transformers opens a model, as `workers/trainer/model_opening.ts` says. Every model that computes is
 opened here: transformers itself fills what a directory lacks with noise, drops what the model has
 no place for, and only logs both.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.wire_types import SamplerSpec, TrainerSpec
+from holdfast_worker.wire.types import SamplerSpec, TrainerSpec
 
 NAMED = 4  # Tensors that an error names; it counts the rest.
 # Of what a directory lacks. Fixed: a policy, its reference and a sampler's base are the same model.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.wire_types import FileEntry, TensorEntry
+from holdfast_worker.wire.types import FileEntry, TensorEntry
 
 if TYPE_CHECKING:
     from torch import Tensor

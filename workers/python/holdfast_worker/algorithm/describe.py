@@ -11,7 +11,7 @@ from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import group_min, needs_of
 from holdfast_worker.algorithm.program import PythonProgram
 from holdfast_worker.algorithm.source import AlgorithmError
-from holdfast_worker.wire_answers import AlgorithmDescription
+from holdfast_worker.wire.answers import AlgorithmDescription
 
 
 def describe(recorded: Mapping[str, Any]) -> AlgorithmDescription:

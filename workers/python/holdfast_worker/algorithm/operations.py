@@ -8,8 +8,8 @@ from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import assign, read_round
 from holdfast_worker.algorithm.describe import describe
 from holdfast_worker.operation import OperationIO
-from holdfast_worker.wire_answers import TrainerCreditAnswer, TrainerOpenAlgorithmAnswer
-from holdfast_worker.wire_types import TrainerCredit, TrainerOpenAlgorithm
+from holdfast_worker.wire.answers import TrainerCreditAnswer, TrainerOpenAlgorithmAnswer
+from holdfast_worker.wire.types import TrainerCredit, TrainerOpenAlgorithm
 
 ALGORITHMS_MAX = 4
 opened: dict[

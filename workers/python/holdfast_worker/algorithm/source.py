@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker.failures import OUT_OF_MEMORY_NAMES
 from holdfast_worker.operation import BadDataError, UserCodeError
+from holdfast_worker.rank.failures import OUT_OF_MEMORY_NAMES
 
 PARTS = ("loss", "value_loss")
 _MISSING = dataclasses.MISSING

@@ -14,9 +14,9 @@ import time
 from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict, cast
 
-from holdfast_worker.channel import HEADER, ChannelClosed, pack, unpack
 from holdfast_worker.json_value import JsonObject, JsonValue
-from holdfast_worker.wire_types import Message
+from holdfast_worker.rank.channel import HEADER, ChannelClosed, pack, unpack
+from holdfast_worker.wire.types import Message
 
 ANSWER_BYTES_MAX = 16 << 20  # Of a group: a number for each token of each sample.
 CHUNK_BYTES = 1 << 16

@@ -18,7 +18,7 @@ from holdfast_worker.process_table import process_tree
 from holdfast_worker.rewards.exchange import FunctionSample, Loaded
 from holdfast_worker.rewards.pool_process import PoolProcess, Scored
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.wire_answers import ScoredItem
+from holdfast_worker.wire.answers import ScoredItem
 
 # A second throw is an answer; what ends a process may have been started by the previous call.
 # Others are at the first.

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from io import BufferedReader
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
 from holdfast_worker.json_value import JsonObject, JsonValue
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.process_table import Tree, descendants, end_below, memory_bytes
+from holdfast_worker.rank.channel import CHANNEL_VARIABLE, ChannelClosed
 from holdfast_worker.rewards.confinement import GIB, SIGNAL_EXIT
 from holdfast_worker.rewards.exchange import (
     BadAnswer,

@@ -25,8 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.process_table import descendants, end_below, reap
+from holdfast_worker.rank.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.rewards.code_digest import code_digest
 from holdfast_worker.rewards.confinement import confine
 from holdfast_worker.rewards.reward_code import RewardCode

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast_worker.wire_types import RewardProcess
+    from holdfast_worker.wire.types import RewardProcess
 
 
 @dataclass(frozen=True)

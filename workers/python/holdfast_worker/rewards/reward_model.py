@@ -15,9 +15,9 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import Prompt, encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 from holdfast_worker.trainer import numerics
-from holdfast_worker.trainer.model_source import ModelSource
-from holdfast_worker.wire_answers import ScoredItem
-from holdfast_worker.wire_types import RewardModelSettings
+from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.wire.answers import ScoredItem
+from holdfast_worker.wire.types import RewardModelSettings
 
 SEED = 0  # For anything that torch draws by itself.
 
@@ -115,7 +115,7 @@ class RewardModel:
     def _forward(self, rows: list[list[int]]) -> list[float]:
         import torch
 
-        from holdfast_worker.trainer.heads import at_last, numbers_after
+        from holdfast_worker.trainer.model.heads import at_last, numbers_after
 
         width = max(map(len, rows))
         tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=self.device)

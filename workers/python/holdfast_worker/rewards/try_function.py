@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.wire_types import RewardModelSettings
+from holdfast_worker.wire.types import RewardModelSettings
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.reward_model import RewardModel

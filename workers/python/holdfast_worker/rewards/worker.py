@@ -12,19 +12,19 @@ from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.rewards.exchange import FunctionSample
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.wire import typed
-from holdfast_worker.wire_answers import (
+from holdfast_worker.wire.answers import (
     RewardIdentifyAnswer,
     RewardScoreAnswer,
     RewardScoreByModelAnswer,
 )
-from holdfast_worker.wire_types import (
+from holdfast_worker.wire.types import (
     RewardIdentify,
     RewardModelSettings,
     RewardScore,
     RewardScoreByModel,
     RewardSpec,
 )
+from holdfast_worker.wire.wire import typed
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.reward_model import ModelSample, RewardModel

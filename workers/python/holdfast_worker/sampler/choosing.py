@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from holdfast_worker.wire_types import Sampling
+from holdfast_worker.wire.types import Sampling
 
 REFUSED = float("-inf")
 

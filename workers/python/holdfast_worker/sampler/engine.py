@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypedDict
 import numpy as np
 
 from holdfast_worker.sampler.slab import Completion, SampleRequest
-from holdfast_worker.wire_types import Publication, Sampling
+from holdfast_worker.wire.types import Publication, Sampling
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import end_tokens, ending_tokens
 from holdfast_worker.weights import Tensors
-from holdfast_worker.wire_types import Publication, SamplerSpec, Sampling
+from holdfast_worker.wire.types import Publication, SamplerSpec, Sampling
 
 if TYPE_CHECKING:
     import torch

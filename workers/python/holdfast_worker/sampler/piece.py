@@ -17,7 +17,7 @@ from holdfast_worker.sampler.engine import Watch
 from holdfast_worker.sampler.randomness import uniforms
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending
-from holdfast_worker.wire_types import Sampling
+from holdfast_worker.wire.types import Sampling
 
 if TYPE_CHECKING:
     import torch

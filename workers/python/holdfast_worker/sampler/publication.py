@@ -16,8 +16,8 @@ from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Engine
 from holdfast_worker.sampler.randomness import uniforms
-from holdfast_worker.wire_answers import Probe
-from holdfast_worker.wire_types import Publication, SamplerSpec, TensorEntry
+from holdfast_worker.wire.answers import Probe
+from holdfast_worker.wire.types import Publication, SamplerSpec, TensorEntry
 
 PROBE_SEQUENCES = 8
 PROBE_TOKENS = 32

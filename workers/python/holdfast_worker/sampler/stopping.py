@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.prompts import Chat, Prompt, turn_end
-from holdfast_worker.wire_types import Sampling
+from holdfast_worker.wire.types import Sampling
 
 
 def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:

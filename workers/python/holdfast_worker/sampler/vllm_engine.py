@@ -27,7 +27,7 @@ from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens, ending_tokens
-from holdfast_worker.wire_types import Publication, SamplerSpec, Sampling
+from holdfast_worker.wire.types import Publication, SamplerSpec, Sampling
 
 POLL_S = 0.2  # How often a running slab checks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"

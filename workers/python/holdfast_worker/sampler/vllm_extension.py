@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.rendezvous import bind_stores_of_libraries
+from holdfast_worker.rank.rendezvous import bind_stores_of_libraries
 from holdfast_worker.sampler.publication import read_tensors
-from holdfast_worker.wire_types import Publication
+from holdfast_worker.wire.types import Publication
 
 bind_stores_of_libraries()  # Each of vLLM's workers imports this before it joins its group.
 

@@ -13,14 +13,13 @@ from holdfast_worker.sampler.adapters import check_base
 from holdfast_worker.sampler.engine import Engine, EngineInfo, Watch
 from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
 from holdfast_worker.sampler.stopping import turn_ends
-from holdfast_worker.wire import RankOperation, typed
-from holdfast_worker.wire_answers import (
+from holdfast_worker.wire.answers import (
     NotResident,
     SamplerGenerateAnswer,
     SamplerLoadAnswer,
     SamplerProbeAnswer,
 )
-from holdfast_worker.wire_types import (
+from holdfast_worker.wire.types import (
     Draw,
     Publication,
     SamplerGenerate,
@@ -28,6 +27,7 @@ from holdfast_worker.wire_types import (
     SamplerProbe,
     SamplerSpec,
 )
+from holdfast_worker.wire.wire import RankOperation, typed
 
 SAMPLING = (
     "temperature",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_rows, encode_supervised
-from holdfast_worker.wire_types import (
+from holdfast_worker.wire.types import (
     ArtifactRef,
     Batch,
     PreferenceBatch,

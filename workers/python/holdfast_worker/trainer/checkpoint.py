@@ -17,9 +17,9 @@ from typing import Any, NotRequired, TypedDict
 from holdfast_worker import private_files, weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer import disk_room
-from holdfast_worker.trainer.engine import TrainingEngine
-from holdfast_worker.wire_answers import Numerics
-from holdfast_worker.wire_types import Checkpoint, Optimizer, Publication
+from holdfast_worker.trainer.engines.engine import TrainingEngine
+from holdfast_worker.wire.answers import Numerics
+from holdfast_worker.wire.types import Checkpoint, Optimizer, Publication
 
 STATE_RECORD = "trainer.json"
 UNFINISHED = r"\..+\.tmp"  # A publication that is being written.

@@ -15,12 +15,12 @@ from typing import Any
 
 from holdfast_worker.operation import DiskFullError
 from holdfast_worker.removal import RemovalRefused, remove_tree
-from holdfast_worker.trainer.engine import TrainingEngine
+from holdfast_worker.trainer.engines.engine import TrainingEngine
 
 BESIDE_TENSORS_BYTES = 1 << 20  # Per rank: random generators, headers, names, shapes.
 FIX = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to a different disk (--home)"
 # torch writes through C++ streams, which do not keep the system's error message: see `no_space` in
-# workers/causes.ts.
+# workers/failures/causes.ts.
 FULL = re.compile(
     r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos"
 )

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from holdfast_worker.trainer.output_head import ModelInputs, target_values, values_in_chunks
+from holdfast_worker.trainer.model.output_head import ModelInputs, target_values, values_in_chunks
 from holdfast_worker.trainer.packing import PackedRows, packed_row
 
 

@@ -10,8 +10,8 @@ import os
 import random
 from importlib import metadata
 
-from holdfast_worker.wire_answers import Numerics, NumericsLora
-from holdfast_worker.wire_types import Lora, TrainerSpec
+from holdfast_worker.wire.answers import Numerics, NumericsLora
+from holdfast_worker.wire.types import Lora, TrainerSpec
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
 ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only if adapters are trained.

@@ -32,18 +32,18 @@ from holdfast_worker.trainer.batch import (
     tokens_digest,
     updates_of,
 )
-from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
+from holdfast_worker.trainer.engines.engine import NonFiniteError, TrainingEngine
+from holdfast_worker.trainer.engines.skipped_step import place_of, skipped_at
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
-from holdfast_worker.trainer.model_digests import ModelDigests
-from holdfast_worker.trainer.model_source import ModelSource
-from holdfast_worker.trainer.output_head import target_values
+from holdfast_worker.trainer.model.model_digests import ModelDigests
+from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.trainer.model.output_head import target_values
 from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 from holdfast_worker.trainer.pieces import Piece, Pieces
 from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
-from holdfast_worker.trainer.skipped_step import place_of, skipped_at
-from holdfast_worker.wire_answers import EvaluatedBatch, StepRecord
-from holdfast_worker.wire_types import (
+from holdfast_worker.wire.answers import EvaluatedBatch, StepRecord
+from holdfast_worker.wire.types import (
     ArtifactRef,
     Batch,
     PublicationProbe,

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer.families import Kernel, PackedFamilies, band
-from holdfast_worker.trainer.output_head import ModelInputs
+from holdfast_worker.trainer.model.families import Kernel, PackedFamilies, band
+from holdfast_worker.trainer.model.output_head import ModelInputs
 
 ATTENTION = "holdfast_packed"  # Its name in transformers' table of attention functions.
 PROBE_LENGTHS = (5, 9)

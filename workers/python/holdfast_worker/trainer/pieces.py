@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast_worker.trainer.batch import SequenceData, cut, cut_pairs
-from holdfast_worker.trainer.families import Family, cut_packed, families_of
+from holdfast_worker.trainer.model.families import Family, cut_packed, families_of
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer.engine import TrainingEngine
-from holdfast_worker.trainer.model_digests import ModelDigests
-from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.engines.engine import TrainingEngine
+from holdfast_worker.trainer.model.model_digests import ModelDigests
+from holdfast_worker.trainer.model.model_source import ModelSource
 
 
 class References:

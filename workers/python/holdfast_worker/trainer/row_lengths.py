@@ -21,8 +21,8 @@ from holdfast_worker.prompts import (
     encode_supervised,
     refuse_ignored,
 )
-from holdfast_worker.wire_answers import RefusedRow, TrainerMeasureRowsAnswer
-from holdfast_worker.wire_types import Row, TrainerMeasureRows
+from holdfast_worker.wire.answers import RefusedRow, TrainerMeasureRowsAnswer
+from holdfast_worker.wire.types import Row, TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
 

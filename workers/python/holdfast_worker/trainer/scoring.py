@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.forward import policy_forward
-from holdfast_worker.trainer.heads import (
+from holdfast_worker.trainer.model.heads import (
     at_last,
     numbers_after,
     score_forward,

@@ -31,7 +31,7 @@ from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, 
 from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.trial_report import Told, show
-from holdfast_worker.wire_types import ArtifactRef, TrajectoryBatch
+from holdfast_worker.wire.types import ArtifactRef, TrajectoryBatch
 
 # What replaces a column that the batch lacks because its run did not read it.
 STANDS_IN = {"old_logp": "behaviour_logp", "ref_logp": "behaviour_logp"}
@@ -255,7 +255,7 @@ class Trial:
     def _open_model(self, path: str) -> Any:
         from transformers.utils import logging
 
-        from holdfast_worker.trainer.model_source import ModelSource
+        from holdfast_worker.trainer.model.model_source import ModelSource
 
         logging.disable_progress_bar()
         if self.model is None:

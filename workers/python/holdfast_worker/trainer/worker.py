@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from holdfast_worker import weights
-from holdfast_worker.failures import cause_of
 from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import OperationIO, RankContext
+from holdfast_worker.rank.failures import cause_of
 from holdfast_worker.trainer import checkpoint, numerics
-from holdfast_worker.trainer.adapter import adapted_source
-from holdfast_worker.trainer.create_model import create_model
-from holdfast_worker.trainer.engine import check_same
-from holdfast_worker.trainer.model_digests import ModelDigests
-from holdfast_worker.trainer.model_source import ModelSource
-from holdfast_worker.trainer.schedule import check_schedule, factor
-from holdfast_worker.trainer.skipped_step import too_many
-from holdfast_worker.wire import RankOperation, typed
-from holdfast_worker.wire_answers import (
+from holdfast_worker.trainer.engines.engine import check_same
+from holdfast_worker.trainer.engines.schedule import check_schedule, factor
+from holdfast_worker.trainer.engines.skipped_step import too_many
+from holdfast_worker.trainer.model.adapter import adapted_source
+from holdfast_worker.trainer.model.create_model import create_model
+from holdfast_worker.trainer.model.model_digests import ModelDigests
+from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.wire.answers import (
     NotResident,
     Numerics,
     StepRecord,
@@ -43,7 +42,7 @@ from holdfast_worker.wire_answers import (
     TrainerScoreAnswer,
     TrainerTrainAnswer,
 )
-from holdfast_worker.wire_types import (
+from holdfast_worker.wire.types import (
     Optimizer,
     TensorEntry,
     TrainerCreateModel,
@@ -59,6 +58,7 @@ from holdfast_worker.wire_types import (
     TrainerSpec,
     TrainerTrain,
 )
+from holdfast_worker.wire.wire import RankOperation, typed
 
 
 class TrainerInfo(TypedDict):
@@ -182,10 +182,10 @@ class Worker:
 
     def _make_engine(self, device: str) -> Any:
         if self.spec.engine == "torch":
-            from holdfast_worker.trainer.engine_torch import TorchEngine
+            from holdfast_worker.trainer.engines.engine_torch import TorchEngine
 
             return TorchEngine(self.spec, device)
-        from holdfast_worker.trainer import engine_deepspeed
+        from holdfast_worker.trainer.engines import engine_deepspeed
 
         engine_deepspeed.prepare_environment(self.context, device)
         return engine_deepspeed.DeepSpeedEngine(self.spec, context=self.context, device=device)

@@ -1,0 +1,22 @@
+"""A task as an agent tells the engine of it."""
+
+from holdfast_worker.agent.task import Task
+from holdfast_worker.wire.frames import EngineTask
+
+
+def test_held_tells_what_was_asked_and_how_far_it_is() -> None:
+    asked = {
+        "task": "t",
+        "group": "trainer",
+        "generation": 2,
+        "key": "k",
+        "attempt": 1,
+        "epoch": 3,
+        "op": "train",
+        "args_hash": "h",
+    }
+    task = Task(EngineTask(seq=9, args={"json": "{}"}, **asked))
+    assert (task.id, task.group, task.op) == ("t", "trainer", "train")
+    assert task.held("running") == {**asked, "cancelled": False, "state": "running"}
+    task.cancelled = True
+    assert task.held("finished") == {**asked, "cancelled": True, "state": "finished"}

@@ -1,0 +1,97 @@
+"""
+The optimizers of the training step, all torch's own: AdamW, Muon for hidden matrices with AdamW for
+the rest, and Adafactor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from holdfast_worker.trainer.engines.engine import (
+    ParameterGroup,
+    adamw_settings,
+    name_of,
+    parameter_groups,
+)
+from holdfast_worker.wire.types import Optimizer
+
+
+def optimizer_of(
+    model: Any, optimizer: Optimizer, *, fused: bool, master: Callable[[Any], Any]
+) -> Any:
+    """
+    The configured optimizer over a model's trained parameters. `master`: the tensor that is stepped
+    in place of a parameter. `fused` is AdamW's.
+    """
+    groups = parameter_groups(model, optimizer)
+    name = name_of(optimizer)
+    if name == "muon":
+        groups = _by_rule(model, groups)
+    for group in groups:
+        group["params"] = [master(parameter) for parameter in group["params"]]
+    if name == "muon":
+        return Muon(groups, optimizer, fused=fused)
+    if name == "adafactor":
+        return torch.optim.Adafactor(groups, lr=optimizer["lr"])
+    return torch.optim.AdamW(groups, **adamw_settings(optimizer), fused=fused or None)
+
+
+def _by_rule(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
+    """
+    Every group split in two: matrices between the embeddings and the head, which has one of three
+    names, are Muon's, the rest is AdamW's.
+    """
+    ends = {
+        id(parameter)
+        for end in (
+            model.get_input_embeddings(),
+            model.get_output_embeddings(),
+            getattr(model, "score", None),
+        )
+        if end is not None
+        for parameter in end.parameters()
+    }
+    split: list[ParameterGroup] = []
+    for group in groups:
+        hidden = [p for p in group["params"] if p.dim() == 2 and id(p) not in ends]
+        others = [p for p in group["params"] if p.dim() != 2 or id(p) in ends]
+        split.append({**group, "params": hidden, "rule": "muon"})
+        split.append({**group, "params": others, "rule": "adamw"})
+    return [group for group in split if group["params"]]
+
+
+class Muon(torch.optim.Optimizer):
+    """
+    One optimizer with one state, each of whose groups is stepped by its `rule`: `muon` or `adamw`.
+    Muon's settings are torch's own, except for the factor of the learning rate: Moonshot's, with
+    which a learning rate of AdamW serves both parts. Liu et al. 2025, arXiv:2502.16982.
+    """
+
+    def __init__(self, groups: list[ParameterGroup], optimizer: Optimizer, *, fused: bool) -> None:
+        super().__init__(groups, {"lr": optimizer["lr"]})
+        self.parts: dict[str, torch.optim.Optimizer] = {}
+        for rule in ("muon", "adamw"):
+            own = [dict(group) for group in groups if group["rule"] == rule]
+            if not own:
+                continue
+            part = (
+                torch.optim.Muon(own, lr=optimizer["lr"], adjust_lr_fn="match_rms_adamw")
+                if rule == "muon"
+                else torch.optim.AdamW(own, **adamw_settings(optimizer), fused=fused or None)
+            )
+            self.parts[rule] = part
+            mine = [group for group in self.param_groups if group["rule"] == rule]
+            for group, of in zip(mine, part.param_groups):
+                group.update({key: value for key, value in of.items() if key != "params"})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        for rule, part in self.parts.items():
+            # Loading a state replaces groups and state.
+            part.param_groups = [group for group in self.param_groups if group["rule"] == rule]
+            part.state = self.state
+            part.step()
+        return None

@@ -1,0 +1,406 @@
+import {
+  type AlgorithmDescription,
+  type ArtifactRef,
+  AssignedCredit,
+  type Chat,
+  type ModelHead,
+  type Numerics,
+  type Optimizer,
+  type Policy,
+  type RatioBounds,
+  type ScoredColumn,
+  stepCut,
+} from "../../data/mod.ts";
+import { type ArtifactStore, canonicalJson, type Clock, sha256Hex } from "../../engine/mod.ts";
+import { type Answered, type Asked, askResident, isNotResident } from "../ask.ts";
+import { makeRoomFor } from "./checkpoint_files.ts";
+import { checkpointName, Materialiser } from "./materialiser.ts";
+import { ModelDigests } from "./model_digests.ts";
+import type { Caller, Operator } from "../operator.ts";
+import { type Publication, wholeCheckpoint } from "./model_files.ts";
+import type { RestartCause } from "../failures/recovery.ts";
+import type { TrainerBlock } from "./replan.ts";
+import type { NotResident } from "../roles/role.ts";
+import type { EvaluatedBatch, RefusedRow } from "../roles/trainer.ts";
+import { askedRoom, fitting } from "./room.ts";
+import { type RowLength, rowLengths } from "./row_lengths.ts";
+import { TrainerCalls, type TrainerOperation, type TrainerRole } from "./trainer_calls.ts";
+import {
+  type CheckpointNote,
+  ofGroup,
+  type RecordedRow,
+  VersionChain,
+  type VersionNote,
+} from "./version_chain.ts";
+
+export type PolicyTrainerOptions = {
+  operator: Operator;
+  /** The worker group, and with it the chain of versions. Absent: the policy's. */
+  group?: string;
+  /** The block of the configuration with its numerics. */
+  block?: TrainerBlock;
+  /** The head of its model, if it is not a vocabulary. */
+  head?: ModelHead;
+  artifacts: ArtifactStore;
+  clock: Clock;
+  /** The numerics that the ready group reports. */
+  numerics: (microBatchTokensMax: number) => Promise<Numerics>;
+  /** What earlier engines recorded about versions, checkpoints and replans, in order. */
+  recorded: RecordedRow[];
+  /** Where checkpoints go that no stage requested. */
+  checkpoints_dir: string;
+  /** recovery.allow_replan. */
+  allow_replan?: boolean;
+  /** trainer.non_finite_max. */
+  non_finite_max?: number;
+  /** How the previous engine ended, if there was one. */
+  restart?: RestartCause;
+};
+
+/**
+ * What a batch is trained with.
+ * @internal
+ */
+type Training = {
+  policy: Policy;
+  batch: ArtifactRef;
+  loss: ArtifactRef;
+  optimizer: Optimizer;
+  micro_batch_tokens_max: number;
+  mismatch?: RatioBounds | null;
+};
+
+/** A directory, and how an adapter is written there. */
+export type PublishTarget = { dir: string; form: "merged" | "adapter" };
+
+/**
+ * A trainer from the point of view of stages: the policy's or the value model's. Every operation
+ * names the version that it needs, and `Materialiser` loads it first if necessary. If the device
+ * has no room for a micro-batch, half its size is tried and recorded.
+ */
+export class PolicyTrainer {
+  readonly #options: PolicyTrainerOptions;
+  readonly #calls: TrainerCalls;
+  readonly #artifacts: ArtifactStore;
+  readonly #chain: VersionChain;
+  readonly #materialiser: Materialiser;
+  readonly #models: ModelDigests;
+  /**
+   * Directories of checkpoints that are being written. They are not recorded yet, and nothing may
+   * remove them.
+   */
+  readonly writing = new Set<string>();
+  /** The policy that this engine trained or restored last. */
+  #newest: Policy | null = null;
+
+  /** For one group of ranks. Starts nothing until the first operation. */
+  constructor(options: PolicyTrainerOptions) {
+    const { operator, group, artifacts, clock, checkpoints_dir, restart = "engine_lost" } = options;
+    const recorded = ofGroup(options.recorded, group);
+    this.#options = options;
+    this.#calls = new TrainerCalls(operator, group);
+    this.#artifacts = artifacts;
+    const chain = this.#chain = new VersionChain(artifacts, recorded);
+    this.#models = new ModelDigests(artifacts, options.recorded);
+    // A start's first version was trained by another run.
+    const loaded_before = chain.hasOwn();
+    const worldSize = async () => (await options.numerics(1)).world_size;
+    const { writing } = this;
+    const places = { checkpoints_dir, writing, restart, loaded_before };
+    this.#materialiser = new Materialiser({ operator, chain, clock, worldSize, ...places });
+  }
+
+  /**
+   * The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the
+   * trainer.
+   */
+  async base(
+    modelPath: string,
+    optimizer: Optimizer,
+    caller: Caller,
+  ): Promise<{ policy: Policy; note: VersionNote }> {
+    const output = await this.#calls.alone("inspect_model", { dir: modelPath }, caller);
+    const { head = null } = this.#options;
+    const { lora } = await this.#options.numerics(1);
+    const record = await this.#artifacts.putJson(
+      { kind: "base", model_digest: output.digest, optimizer, head, lora },
+    );
+    const note = { ...this.#calls.mark, record, model_path: modelPath, number: 0, steps: [] };
+    this.#chain.add(record.sha256, note);
+    this.#models.add(note);
+    return { policy: { version: record.sha256, record, number: 0, model_path: modelPath }, note };
+  }
+
+  /** Trains one batch. The new version gets its name before the work starts. */
+  async train(
+    input: Training,
+    caller: Caller,
+  ): Promise<{ policy: Policy; note: VersionNote }> {
+    return await this.#fitting(
+      input,
+      caller,
+      (micro_batch_tokens_max) => this.#train({ ...input, micro_batch_tokens_max }, caller),
+    );
+  }
+
+  async #train(
+    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch = null }: Training,
+    caller: Caller,
+  ): Promise<{ policy: Policy; note: VersionNote }> {
+    const numerics = await this.#options.numerics(micro_batch_tokens_max);
+    const given = { parent: policy.version, batch, loss, optimizer, numerics };
+    const identity = { kind: "trained", ...given };
+    const bytes = new TextEncoder().encode(canonicalJson(identity));
+    const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
+    // Written while the step runs, because nothing reads it before the result is recorded.
+    const kept = this.#artifacts.put(bytes);
+    kept.catch(() => undefined); // Awaited below.
+    const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
+    const { non_finite_max = null } = this.#options;
+    const args = {
+      from: policy.version,
+      to: made.version,
+      batch,
+      loss,
+      optimizer,
+      micro_batch_tokens_max,
+      ...stepCut(numerics),
+      mismatch,
+      non_finite_max,
+    };
+    const { answers: [{ steps }] } = await this.#resident(policy.version, caller, async () => {
+      const asked = await askedRoom(caller, (watched) => this.#calls.ask("train", args, watched));
+      if (!isNotResident(asked)) this.#newest = made; // Before the next turn: it may be `saveNow`.
+      return asked;
+    });
+    await kept;
+    const { model_path, number } = made;
+    const note = { ...this.#calls.mark, record, model_path, number, steps };
+    this.#chain.add(made.version, note);
+    return { policy: made, note };
+  }
+
+  /**
+   * Scores the tokens of a batch, one column each: with `policy`, or for `ref_logp` with the
+   * reference model.
+   */
+  async score(
+    input: {
+      policy: Policy;
+      batch: ArtifactRef;
+      columns: ScoredColumn[];
+      reference_path: string | null;
+      reference_offload: boolean;
+      micro_batch_tokens_max: number;
+    },
+    caller: Caller,
+  ): Promise<Record<string, ArtifactRef>> {
+    return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
+      const { policy, ...rest } = input;
+      const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
+      const reference_digest = await this.#models.digestOf(rest.reference_path);
+      const asked = { ...rest, reference_digest, micro_batch_tokens_max, ...cut };
+      const args = { version: policy.version, ...asked };
+      const { answers: [{ columns }], blobs } = await this.#resident(
+        policy.version,
+        caller,
+        () => askedRoom(caller, (watched) => this.#calls.ask("score", args, watched)),
+      );
+      const refs = await Promise.all(blobs.map((blob) => this.#artifacts.put(blob)));
+      return Object.fromEntries(columns.map((column, i) => [column, refs[i]!]));
+    });
+  }
+
+  /** The loss of a batch under `policy`, and its metrics. Trains nothing. */
+  async evaluate(
+    input: {
+      policy: Policy;
+      batch: ArtifactRef;
+      loss: ArtifactRef;
+      micro_batch_tokens_max: number;
+    },
+    caller: Caller,
+  ): Promise<EvaluatedBatch> {
+    return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
+      const { policy, ...rest } = input;
+      const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
+      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...cut };
+      const { answers: [evaluated] } = await this.#resident(
+        policy.version,
+        caller,
+        () => askedRoom(caller, (watched) => this.#calls.ask("evaluate", args, watched)),
+      );
+      return evaluated;
+    });
+  }
+
+  /**
+   * Runs `work` with the current micro-batches. If the device has no room for them, uses smaller
+   * ones from here on.
+   */
+  async #fitting<T>(
+    { micro_batch_tokens_max: configured }: { micro_batch_tokens_max: number },
+    caller: Caller,
+    work: (microBatchTokensMax: number) => Promise<T>,
+  ): Promise<T> {
+    const { block = "trainer", allow_replan: allowed = true } = this.#options;
+    const { replans } = this.#chain;
+    return await fitting(work, { configured, replans, block, allowed, caller });
+  }
+
+  /**
+   * Writes the weights of `policy` as a plain Hugging Face directory with a manifest. `form`, or
+   * else the configuration, decides whether an adapter is merged. Sets aside a file in the
+   * directory's place.
+   */
+  async publish(
+    policy: Policy,
+    target: string | PublishTarget,
+    caller: Caller,
+  ): Promise<Publication> {
+    const { dir, form } = typeof target === "string" ? { dir: target, form: null } : target;
+    const args = { version: policy.version, dir, form };
+    const { answers: [publication] } = await this.#resident(policy.version, caller, async () => {
+      // In its turn: else the room that another publication made, and writes to, is set aside.
+      for (const { from, to } of await makeRoomFor(dir)) {
+        caller.emit?.({ log: `${from} is a file, not a directory. It was set aside as ${to}` });
+      }
+      return await this.#calls.ask("publish", args, caller);
+    });
+    return publication;
+  }
+
+  /** Writes a checkpoint. It counts once its note is recorded with the stage's result. */
+  async save(
+    policy: Policy,
+    { dir, round, metric = null, metric_name }:
+      & { dir: string; round: number | null }
+      & Partial<Pick<CheckpointNote, "metric" | "metric_name">>,
+    caller: Caller,
+  ): Promise<CheckpointNote> {
+    this.writing.add(dir);
+    try {
+      const { answers } = await this.#resident(
+        policy.version,
+        caller,
+        () => this.#calls.ask("save", { version: policy.version, dir }, caller),
+      );
+      const saved = { ...wholeCheckpoint(answers), number: policy.number, round, metric };
+      const named = metric !== null && metric_name !== undefined && { metric_name };
+      const checkpoint = { ...this.#calls.mark, ...saved, ...named };
+      this.#chain.addCheckpoint(checkpoint);
+      return checkpoint;
+    } finally {
+      this.writing.delete(dir);
+    }
+  }
+
+  /**
+   * Saves the newest policy after the current operation, for a machine that is about to be
+   * reclaimed. Null if it is already saved or not held: the record is enough to rebuild it.
+   */
+  async saveNow(caller: Caller): Promise<CheckpointNote | null> {
+    return await this.#calls.exclusive(caller, async () => {
+      const policy = this.#newest;
+      if (policy === null || this.checkpoints().some(({ version }) => version === policy.version)) {
+        return null;
+      }
+      const name = `${checkpointName(policy)}-now-${crypto.randomUUID().slice(0, 8)}`;
+      const args = { version: policy.version, dir: `${this.#options.checkpoints_dir}/${name}` };
+      this.writing.add(args.dir);
+      try {
+        const asked = await this.#calls.ask("save", args, caller);
+        if (isNotResident(asked)) return null;
+        const whole = wholeCheckpoint(asked.answers);
+        const { number } = policy;
+        const checkpoint = { ...this.#calls.mark, ...whole, number, round: null, metric: null };
+        await caller.record("note/checkpoint", policy.version, checkpoint);
+        this.#chain.addCheckpoint(checkpoint);
+        return checkpoint;
+      } finally {
+        this.writing.delete(args.dir);
+      }
+    });
+  }
+
+  /** Creates a small model. */
+  async createModel(
+    input: { recipe: string; seed: number; dir: string },
+    caller: Caller,
+  ): Promise<{ dir: string; digest: string }> {
+    return await this.#calls.alone("create_model", input, caller);
+  }
+
+  /**
+   * Tokens of rows under a model's tokenizer, and the positions that the model has. Needs no
+   * version.
+   */
+  async measureRows(
+    input: {
+      model_path: string;
+      use: "prompt" | "completion" | "preference";
+      rows: ArtifactRef;
+      chat: Chat | null;
+    },
+    caller: Caller,
+  ): Promise<
+    { model_tokens_max: number | null; tokens: RowLength[]; refused?: RefusedRow }
+  > {
+    const { answers: [{ rows, model_tokens_max, refused }], blobs } = await this.#calls.exclusive(
+      caller,
+      () => this.#calls.ask("measure_rows", input, caller),
+    );
+    const tokens = rowLengths(blobs[0] ?? new Uint8Array(), rows);
+    return { model_tokens_max, tokens, refused };
+  }
+
+  /** Describes an algorithm's file, after trying all of it. Needs no version. */
+  async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
+    return await this.#calls.alone("open_algorithm", { algorithm }, caller);
+  }
+
+  /** What an algorithm's file assigns to a round. Pure, and needs no version. */
+  async credit(
+    input: { algorithm: ArtifactRef; round: ArtifactRef },
+    caller: Caller,
+  ): Promise<AssignedCredit> {
+    const { blobs } = await this.#calls.exclusive(
+      caller,
+      () => this.#calls.ask("credit", input, caller),
+    );
+    return AssignedCredit.parse(JSON.parse(new TextDecoder().decode(blobs[0])));
+  }
+
+  /** Checkpoints this chain can start from, in the order they were recorded. */
+  checkpoints(): CheckpointNote[] {
+    return this.#chain.checkpoints();
+  }
+
+  /** Checkpoints that the run started from, which nothing drops. */
+  starts(): CheckpointNote[] {
+    return this.#chain.starts();
+  }
+
+  /** Forgets a checkpoint whose deletion was recorded. */
+  dropped(version: string): void {
+    this.#chain.drop(version);
+  }
+
+  #resident<Op extends TrainerOperation>(
+    version: string,
+    caller: Caller,
+    operate: () => Promise<Asked<TrainerRole, Op>>,
+  ): Promise<Answered<TrainerRole, Op>> {
+    type Answer = Answered<TrainerRole, Op> | NotResident;
+    const bring = async (held: string | null) => {
+      await this.#materialiser.bring(version, held, this.#calls.marking(caller));
+      const { record, number, model_path } = this.#chain.note(version);
+      // A redone version is also worth saving.
+      if (number > 0) this.#newest ??= { version, record, number, model_path };
+    };
+    return this.#calls.exclusive(
+      caller,
+      () => askResident(operate as () => Promise<Answer>, { bring }),
+    );
+  }
+}
