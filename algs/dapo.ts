@@ -35,9 +35,9 @@
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
 import { SURPLUS } from "./algorithm.ts";
-import { groupZscore } from "./baselines.ts";
-import { checkOverlong, overlongPenalty, overlongSettings } from "./overlong.ts";
-import { deviationSettings, policyGradient } from "./policy_gradient.ts";
+import { groupZscore } from "./credit/baselines.ts";
+import { checkOverlong, overlongPenalty, overlongSettings } from "./terms/overlong.ts";
+import { deviationSettings, policyGradient } from "./terms/policy_gradient.ts";
 
 export const dapo = policyGradient({
   name: "dapo",

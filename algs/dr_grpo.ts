@@ -18,8 +18,8 @@
  * divides by the number of completions and by the padded length; prime-rl has this advantage with a
  * token mean. OpenRLHF's `dr_grpo` has a token mean. FeynRL does not have it.
  */
-import { groupCenter } from "./baselines.ts";
-import { policyGradient } from "./policy_gradient.ts";
+import { groupCenter } from "./credit/baselines.ts";
+import { policyGradient } from "./terms/policy_gradient.ts";
 
 export const dr_grpo = policyGradient({
   name: "dr_grpo",

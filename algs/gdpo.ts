@@ -26,9 +26,9 @@
  * verl's `adv_estimator: gdpo` whitens S over the tokens of the round, so long completions count
  * more. The authors' fork of TRL replaces missing rewards by 0 and is GRPO if there is one reward.
  */
-import { groupZscore } from "./baselines.ts";
-import { policyGradient, termExamples } from "./policy_gradient.ts";
-import { deviationSettings } from "./terms.ts";
+import { groupZscore } from "./credit/baselines.ts";
+import { policyGradient, termExamples } from "./terms/policy_gradient.ts";
+import { deviationSettings } from "./terms/terms.ts";
 
 const { std_epsilon } = deviationSettings;
 

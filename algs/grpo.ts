@@ -20,8 +20,8 @@
  * last token. verl bounds the loss by a dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl,
  * 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
-import { groupZscore } from "./baselines.ts";
-import { deviationSettings, policyGradient, termExamples } from "./policy_gradient.ts";
+import { groupZscore } from "./credit/baselines.ts";
+import { deviationSettings, policyGradient, termExamples } from "./terms/policy_gradient.ts";
 
 export const grpo = policyGradient({
   name: "grpo",

@@ -23,9 +23,14 @@
  * FeynRL does not have it.
  */
 import { z } from "zod";
-import { groupZscore } from "./baselines.ts";
+import { groupZscore } from "./credit/baselines.ts";
 import { clipFraction, perSequenceMean } from "./language/mod.ts";
-import { deviationSettings, policyGradient, policyLoss, surrogate } from "./policy_gradient.ts";
+import {
+  deviationSettings,
+  policyGradient,
+  policyLoss,
+  surrogate,
+} from "./terms/policy_gradient.ts";
 
 export const gspo = policyGradient({
   name: "gspo",

@@ -25,14 +25,14 @@
  * peer has P3O.
  */
 import { z } from "zod";
-import { aggregationSettings, checkAggregation } from "./aggregation.ts";
-import { groupZscore } from "./baselines.ts";
-import { checkKl, klSettings } from "./kl.ts";
+import { aggregationSettings, checkAggregation } from "./terms/aggregation.ts";
+import { groupZscore } from "./credit/baselines.ts";
+import { checkKl, klSettings } from "./terms/kl.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
-import { policyLoss } from "./policy_gradient.ts";
+import { policyLoss } from "./terms/policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
-import { deviationSettings, entropySettings } from "./terms.ts";
-import { truncationSettings } from "./truncation.ts";
+import { deviationSettings, entropySettings } from "./terms/terms.ts";
+import { truncationSettings } from "./terms/truncation.ts";
 
 export const p3o = rewardAlgorithm({
   name: "p3o",

@@ -1,11 +1,11 @@
 /** What policy-gradient losses share: their settings in one schema, and the checks of these. */
 import { z } from "zod";
 import type { Algorithm, CreditNeeds, CreditRound } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import type { Advantages, KlNeed } from "./kl_credit.ts";
+import { checkClip, clipSettings } from "./terms/clip.ts";
+import type { Advantages, KlNeed } from "./credit/kl_credit.ts";
 import type { Clip, LossFunction } from "./language/mod.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
-import { checkTerms, type FirstTerms, type LossSettings, termSettings } from "./terms.ts";
+import { checkTerms, type FirstTerms, type LossSettings, termSettings } from "./terms/terms.ts";
 
 /** @internal */
 type Shape<Own extends z.ZodRawShape> =

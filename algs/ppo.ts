@@ -28,10 +28,10 @@
  * across observations.
  */
 import { z } from "zod";
-import { explainedVariance, gae, whiten } from "./credit.ts";
-import { LOSS_OR_REWARD } from "./kl.ts";
+import { explainedVariance, gae, whiten } from "./credit/credit.ts";
+import { LOSS_OR_REWARD } from "./terms/kl.ts";
 import { tokenMean } from "./language/mod.ts";
-import { policyGradient } from "./policy_gradient.ts";
+import { policyGradient } from "./terms/policy_gradient.ts";
 
 export const ppo = policyGradient({
   name: "ppo",

@@ -7,7 +7,7 @@ import {
   setting,
 } from "../data/mod.ts";
 import type { AnyAlgorithm } from "./algorithm.ts";
-import { truncationSettings } from "./truncation.ts";
+import { truncationSettings } from "./terms/truncation.ts";
 
 /** The path of an algorithm's file, written instead of a name; null for any other text. */
 export function parsePythonAlgorithm(text: string): string | null {

@@ -18,12 +18,12 @@
  * TRL and FeynRL do not have it.
  */
 import { z } from "zod";
-import { roundMean } from "./baselines.ts";
-import { rewardToGo } from "./credit.ts";
-import { LOSS_OR_REWARD } from "./kl.ts";
-import { policyLoss } from "./policy_gradient.ts";
+import { roundMean } from "./credit/baselines.ts";
+import { rewardToGo } from "./credit/credit.ts";
+import { LOSS_OR_REWARD } from "./terms/kl.ts";
+import { policyLoss } from "./terms/policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
-import { checkTerms, termSettings } from "./terms.ts";
+import { checkTerms, termSettings } from "./terms/terms.ts";
 
 export const reinforce = rewardAlgorithm({
   name: "reinforce",

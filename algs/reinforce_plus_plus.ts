@@ -16,9 +16,9 @@
  * no KL by default. TRL and FeynRL do not have it.
  */
 import { z } from "zod";
-import { rewardToGo, whiten } from "./credit.ts";
-import { LOSS_OR_REWARD } from "./kl.ts";
-import { policyGradient } from "./policy_gradient.ts";
+import { rewardToGo, whiten } from "./credit/credit.ts";
+import { LOSS_OR_REWARD } from "./terms/kl.ts";
+import { policyGradient } from "./terms/policy_gradient.ts";
 
 export const reinforce_plus_plus = policyGradient({
   name: "reinforce_plus_plus",

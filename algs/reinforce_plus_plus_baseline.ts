@@ -20,9 +20,9 @@
  * subtracts k1 from the advantage: `kl_in: advantage`. verl whitens too and has no KL by default.
  * AReaL's default normalisation is close. TRL and FeynRL do not have it.
  */
-import { groupCenter } from "./baselines.ts";
-import { whiten } from "./credit.ts";
-import { policyGradient } from "./policy_gradient.ts";
+import { groupCenter } from "./credit/baselines.ts";
+import { whiten } from "./credit/credit.ts";
+import { policyGradient } from "./terms/policy_gradient.ts";
 
 export const reinforce_plus_plus_baseline = policyGradient({
   name: "reinforce_plus_plus_baseline",

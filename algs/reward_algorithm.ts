@@ -9,8 +9,8 @@ import {
   type CreditRound,
   defineAlgorithm,
 } from "./algorithm.ts";
-import { klCoef, type klSettings } from "./kl.ts";
-import { type Advantages, creditWithKl, type KlNeed, klNeeds } from "./kl_credit.ts";
+import { klCoef, type klSettings } from "./terms/kl.ts";
+import { type Advantages, creditWithKl, type KlNeed, klNeeds } from "./credit/kl_credit.ts";
 
 /** @internal */
 type KlShape = ReturnType<typeof klSettings>;

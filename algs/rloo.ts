@@ -20,15 +20,15 @@
  * FeynRL does not have it.
  */
 import { z } from "zod";
-import { leaveOneOut } from "./baselines.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { checkImportance, sequenceImportanceSettings } from "./importance.ts";
-import { checkKl, klSettings, LOSS_OR_REWARD } from "./kl.ts";
+import { leaveOneOut } from "./credit/baselines.ts";
+import { checkClip, clipSettings } from "./terms/clip.ts";
+import { checkImportance, sequenceImportanceSettings } from "./terms/importance.ts";
+import { checkKl, klSettings, LOSS_OR_REWARD } from "./terms/kl.ts";
 import { perSequenceMean, perSequenceSum } from "./language/mod.ts";
-import { policyLoss, surrogate } from "./policy_gradient.ts";
+import { policyLoss, surrogate } from "./terms/policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
-import { entropySettings } from "./terms.ts";
-import { truncationSettings } from "./truncation.ts";
+import { entropySettings } from "./terms/terms.ts";
+import { truncationSettings } from "./terms/truncation.ts";
 
 export const rloo = rewardAlgorithm({
   name: "rloo",

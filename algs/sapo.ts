@@ -21,11 +21,11 @@
  */
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
-import { groupZscore } from "./baselines.ts";
+import { groupZscore } from "./credit/baselines.ts";
 import { scalar, tokenMean, where } from "./language/mod.ts";
-import { policyLoss } from "./policy_gradient.ts";
+import { policyLoss } from "./terms/policy_gradient.ts";
 import { rewardAlgorithm } from "./reward_algorithm.ts";
-import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms.ts";
+import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms/terms.ts";
 
 const ADDED = { numerics: false, fork: "free", resume: "refused" } as const;
 

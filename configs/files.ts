@@ -3,7 +3,7 @@ import { DataError, hubName, isPattern, sourceFiles } from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
-import { type Path, valueAt } from "./schema_walk.ts";
+import { type Path, valueAt } from "./settings/schema_walk.ts";
 import { holds, shippedFiles } from "./shipped_files.ts";
 import { didYouMean } from "./suggest.ts";
 

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { bare, fieldPaths, optionsOf, type Path, schemaAt, valueAt } from "./schema_walk.ts";
+import {
+  bare,
+  fieldPaths,
+  optionsOf,
+  type Path,
+  schemaAt,
+  valueAt,
+} from "./settings/schema_walk.ts";
 import { didYouMean, suggestKey } from "./suggest.ts";
 
 /** One problem at one path. `key`: the key itself is wrong, not its value. */

@@ -3,13 +3,13 @@ import type { z } from "zod";
 import { withFileFacts } from "./algorithm_file.ts";
 import { absolute, fileIssue, namedFiles } from "./files.ts";
 import { type Issue, issuesOf, oneOf } from "./issue_text.ts";
-import { type Override, parseOverride, setAt } from "./overrides.ts";
+import { type Override, parseOverride, setAt } from "./settings/overrides.ts";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
-import type { Blocks } from "./rule_blocks.ts";
-import { brokenRules } from "./rules.ts";
+import type { Blocks } from "./rules/rule_blocks.ts";
+import { brokenRules } from "./rules/rules.ts";
 import { type Config, type Flow, FLOWS } from "./schema.ts";
-import { type UsedProfile, withProfile } from "./profile_settings.ts";
-import type { Path } from "./schema_walk.ts";
+import { type UsedProfile, withProfile } from "./settings/profile_settings.ts";
+import type { Path } from "./settings/schema_walk.ts";
 import { isFields, type Moved, writeOut } from "./short_forms.ts";
 import { type Position, YamlFile } from "./yaml_file.ts";
 

@@ -3,7 +3,7 @@ import { basename, extname } from "node:path";
 import { CurriculumConfig, type TrainingSource, Weight, weightAt } from "../data/mod.ts";
 import { z } from "zod";
 import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rule_blocks.ts";
+import type { Blocks } from "./rules/rule_blocks.ts";
 
 const /** @internal */ mixtureSchema = z.strictObject({
   sources: z.array(z.strictObject({ name: z.string(), weight: Weight })).min(1),

@@ -20,25 +20,25 @@ export {
   parseConfig,
   readConfig,
 } from "./loader.ts";
-export { type UsedProfile } from "./profile_settings.ts";
+export { type UsedProfile } from "./settings/profile_settings.ts";
 export {
   changeable,
   SettingChange,
   settingChanges,
   withoutSettings,
   withSettings,
-} from "./changed_settings.ts";
-export { metricName } from "./metric_rules.ts";
+} from "./settings/changed_settings.ts";
+export { metricName } from "./rules/metric_rules.ts";
 export { Mixture, mixtureOf } from "./mixture.ts";
-export { overridden, parseOverride, setAt } from "./overrides.ts";
+export { overridden, parseOverride, setAt } from "./settings/overrides.ts";
 export { parseRewards } from "./parse_rewards.ts";
 export { Decontamination, LengthLimits, PreparedNeeds } from "./prepare_config.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";
 export { namedFiles } from "./files.ts";
-export { fieldPaths, valueAt } from "./schema_walk.ts";
-export { type Setting, settingsOf } from "./settings_of.ts";
-export { SETTINGS_PAGE_URL, settingsPage } from "./settings_page.ts";
+export { fieldPaths, valueAt } from "./settings/schema_walk.ts";
+export { type Setting, settingsOf } from "./settings/settings_of.ts";
+export { SETTINGS_PAGE_URL, settingsPage } from "./settings/settings_page.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
 export type { Position } from "./yaml_file.ts";

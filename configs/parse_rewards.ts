@@ -3,8 +3,8 @@ import { z } from "zod";
 import { InvalidInputError } from "../engine/mod.ts";
 import { RewardConfig, REWARDS } from "../rewards/mod.ts";
 import { absolute, namedFiles } from "./files.ts";
-import { REWARD_RULES } from "./reward_rules.ts";
-import type { Blocks } from "./rule_blocks.ts";
+import { REWARD_RULES } from "./rules/reward_rules.ts";
+import type { Blocks } from "./rules/rule_blocks.ts";
 import { writeOut } from "./short_forms.ts";
 import { didYouMean } from "./suggest.ts";
 

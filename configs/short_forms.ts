@@ -1,6 +1,6 @@
 import { parsePythonAlgorithm, PythonAlgorithm } from "../algs/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
-import type { Path } from "./schema_walk.ts";
+import type { Path } from "./settings/schema_walk.ts";
 
 /** The value at `path` of the long form was written at `from`. */
 export type Moved = { path: Path; from: Path };

@@ -11,7 +11,7 @@ import {
   visit,
 } from "yaml";
 import type { Moved } from "./short_forms.ts";
-import type { Path } from "./schema_walk.ts";
+import type { Path } from "./settings/schema_walk.ts";
 
 /** Line and column, from 1. */
 export type Position = { line: number; column: number };

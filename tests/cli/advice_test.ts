@@ -7,7 +7,7 @@ import { z } from "zod";
 import { resumeTakes } from "../../cli/advised_settings.ts";
 import { commandLine } from "../../cli/command_line.ts";
 import { FLOWS, parseOverride } from "../../configs/mod.ts";
-import { bare, optionsOf } from "../../configs/schema_walk.ts";
+import { bare, optionsOf } from "../../configs/settings/schema_walk.ts";
 import { IMPORT_TABLE } from "../lint/rooms.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;

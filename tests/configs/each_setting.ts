@@ -1,6 +1,6 @@
 /** Every setting of a configuration, and other values for each: what tests change alone. */
 import { z } from "zod";
-import { bare, optionsOf } from "../../configs/schema_walk.ts";
+import { bare, optionsOf } from "../../configs/settings/schema_walk.ts";
 
 export type Leaf = { path: string[]; schema: z.ZodType; value: unknown };
 

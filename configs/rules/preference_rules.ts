@@ -1,0 +1,32 @@
+import { headOf } from "../../algs/mod.ts";
+import type { Issue } from "../issue_text.ts";
+import type { Blocks } from "./rule_blocks.ts";
+
+/** Rules of the preference flow: its model and its rows may each come from one of two places. */
+export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords];
+
+function oneModel({ flow, model }: Blocks): Issue[] {
+  if (flow !== "preference" || !model) return [];
+  const given = [model.path, model.recipe].filter((one) => one !== undefined);
+  if (given.length === 1) return [];
+  const message = given.length === 0
+    ? "missing; give the path of a model, or a recipe"
+    : "is given together with a recipe; leave one of them out";
+  return [{ path: ["model", "path"], message }];
+}
+
+function dataOrTask({ flow, data, task }: Blocks): Issue[] {
+  if (flow !== "preference" || (data === undefined) !== (task === undefined)) return [];
+  if (data === undefined) {
+    return [{ path: ["data"], message: "missing; give rows with data.train, or a task" }];
+  }
+  return [{ path: ["task"], message: "is given together with data; leave one of them out" }];
+}
+
+function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
+  if (flow !== "preference" || !warmup || !algorithm || headOf(algorithm) === null) return [];
+  const message = `${algorithm.name} trains a model without a vocabulary, which cannot learn ` +
+    "completions: use null, " +
+    "and start from a model that was";
+  return [{ path: ["warmup"], message }];
+}
