@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Policy, RunningScores } from "../data/mod.ts";
-import { Progress } from "./stages/judge_progress.ts";
-import { Mixing } from "./stages/mixed_stream.ts";
+import { Progress } from "./stages/evaluation/judge_progress.ts";
+import { Mixing } from "./stages/rows/mixed_stream.ts";
 import { Draws } from "./stages/sample_until_full.ts";
 
 /** What the rounds of the shipped flows pass on, by name. */

@@ -6,7 +6,7 @@ import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { type MixtureCarried, refuseWeights } from "./mixture.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
 import { samplingOf } from "./sampling.ts";
-import type { OpenedSplit } from "./stages/open_data.ts";
+import type { OpenedSplit } from "./stages/rows/open_data.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { type Draws, NO_DRAWS, sampleUntilFull } from "./stages/sample_until_full.ts";
 import type { ScoredGroup } from "./stages/score_group.ts";

@@ -11,12 +11,12 @@ import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { rewardCalled, type RewardConfig, rightness, sourcesOf } from "../rewards/mod.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { greedyOf, samplingOf } from "./sampling.ts";
-import { drawEvaluation } from "./stages/draw_prompts.ts";
+import { drawEvaluation } from "./stages/rows/draw_prompts.ts";
 import { generateSlab } from "./stages/generate_slab.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { type Published, publishPolicy } from "./stages/publish_policy.ts";
 import { scoreGroup } from "./stages/score_group.ts";
-import { type Evaluation, summariseEvaluation } from "./stages/summarise_evaluation.ts";
+import { type Evaluation, summariseEvaluation } from "./stages/evaluation/summarise_evaluation.ts";
 
 /** @internal */
 type Evaluate = EvaluateConfig["evaluate"];

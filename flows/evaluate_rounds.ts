@@ -10,9 +10,9 @@ import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { drawnSet, type EvaluationSettings, evaluationsOf, type Moment } from "./evaluate.ts";
 import type { Opened } from "./open_algorithm.ts";
 import { openRows } from "./open_rows.ts";
-import { awaitEvaluations, evaluationDue } from "./stages/evaluate_round.ts";
-import { drawEvaluationRows } from "./stages/draw_rows.ts";
-import { evaluateLoss } from "./stages/evaluate_loss.ts";
+import { awaitEvaluations, evaluationDue } from "./stages/evaluation/evaluate_round.ts";
+import { drawEvaluationRows } from "./stages/rows/draw_rows.ts";
+import { evaluateLoss } from "./stages/evaluation/evaluate_loss.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 
 /** Any result of an evaluation. */

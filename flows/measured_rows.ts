@@ -4,7 +4,7 @@ import type { Chat, Row, RowTable } from "../data/mod.ts";
 import type { Failure, RecordingContext } from "../engine/mod.ts";
 import { refusedRow } from "./refused_row.ts";
 import { Trainer } from "./resources.ts";
-import { type OpenedSplit, tableOf } from "./stages/open_data.ts";
+import { type OpenedSplit, tableOf } from "./stages/rows/open_data.ts";
 
 /**
  * What a row gives the model: a prompt to continue, a completion to learn, or two completions, one

@@ -3,8 +3,8 @@ import { type Mixture, mixtureOf } from "../configs/mod.ts";
 import type { Picks, RecentRewards } from "../data/mod.ts";
 import { type GraphBuilder, InvalidInputError, type Ref } from "../engine/mod.ts";
 import type { RowsConfig } from "./open_rows.ts";
-import { mixSources, steerMixture } from "./stages/mix_sources.ts";
-import type { OpenedSplit } from "./stages/open_data.ts";
+import { mixSources, steerMixture } from "./stages/rows/mix_sources.ts";
+import type { OpenedSplit } from "./stages/rows/open_data.ts";
 import type { ScoredGroup } from "./stages/score_group.ts";
 
 /** What a round of a mixture passes to the next; nothing if sources are not mixed. */

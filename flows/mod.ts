@@ -32,32 +32,35 @@ export {
   type PreferenceRounds,
   preferenceRounds,
 } from "./preference.ts";
-export { refuseOthersOutput } from "./output_directory.ts";
-export { cardPage, droppedTable, PreparedCard } from "./prepared_card.ts";
-export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
+export { refuseOthersOutput } from "./files/output_directory.ts";
+export { cardPage, droppedTable, PreparedCard } from "./files/prepared_card.ts";
+export { type KeepPolicy, type KeepReason, kept } from "./files/retention.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
 export { assignCredit, RoundCredit } from "./stages/assign_credit.ts";
 export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";
 export { createModel } from "./stages/create_model.ts";
-export { dropDuplicates, type UniqueRows } from "./stages/drop_duplicates.ts";
-export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";
-export { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
-export { drawEvaluationRows, drawSupervised } from "./stages/draw_rows.ts";
-export { evaluateLoss, LossEvaluation } from "./stages/evaluate_loss.ts";
-export { evaluatePairs, PairEvaluation } from "./stages/evaluate_pairs.ts";
+export { dropDuplicates, type UniqueRows } from "./stages/preparation/drop_duplicates.ts";
+export { drawEvaluation, drawPrompts } from "./stages/rows/draw_prompts.ts";
+export { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
+export { drawEvaluationRows, drawSupervised } from "./stages/rows/draw_rows.ts";
+export { evaluateLoss, LossEvaluation } from "./stages/evaluation/evaluate_loss.ts";
+export { evaluatePairs, PairEvaluation } from "./stages/evaluation/evaluate_pairs.ts";
 export { exportCritic, exportPolicy } from "./stages/export_policy.ts";
-export { type FilteredPart, filterPart } from "./stages/filter_part.ts";
-export { type EvaluationIndex, indexEvaluationSets } from "./stages/index_evaluation_sets.ts";
-export { listInputs } from "./stages/list_inputs.ts";
-export { type MeasuredPart, measurePart } from "./stages/measure_part.ts";
-export { ReadInput, readInput } from "./stages/read_input.ts";
-export { PreparedData, writeCard } from "./stages/write_card.ts";
-export { writeSplit, type WrittenSplit } from "./stages/write_split.ts";
+export { type FilteredPart, filterPart } from "./stages/preparation/filter_part.ts";
+export {
+  type EvaluationIndex,
+  indexEvaluationSets,
+} from "./stages/preparation/index_evaluation_sets.ts";
+export { listInputs } from "./stages/preparation/list_inputs.ts";
+export { type MeasuredPart, measurePart } from "./stages/preparation/measure_part.ts";
+export { ReadInput, readInput } from "./stages/preparation/read_input.ts";
+export { PreparedData, writeCard } from "./stages/preparation/write_card.ts";
+export { writeSplit, type WrittenSplit } from "./stages/preparation/write_split.ts";
 export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
 export { sourceOf } from "./stages/open_algorithm.ts";
 export { type RowsConfig } from "./open_rows.ts";
-export { type MixedSource, mixSources, steerMixture } from "./stages/mix_sources.ts";
-export { openData, OpenedSplit } from "./stages/open_data.ts";
+export { type MixedSource, mixSources, steerMixture } from "./stages/rows/mix_sources.ts";
+export { openData, OpenedSplit } from "./stages/rows/open_data.ts";
 export { prepareCritic, preparePolicy, prepareReference } from "./stages/prepare_policy.ts";
 export { Published, publishPolicy } from "./stages/publish_policy.ts";
 export { refreshReference } from "./stages/refresh_reference.ts";
@@ -65,13 +68,17 @@ export { Draws, NO_DRAWS, sampleUntilFull } from "./stages/sample_until_full.ts"
 export { ScoredGroup, scoreGroup } from "./stages/score_group.ts";
 export { scorePairs } from "./stages/score_pairs.ts";
 export { scoreTokens, scoreValues } from "./stages/score_tokens.ts";
-export { Evaluation, ProblemResult, summariseEvaluation } from "./stages/summarise_evaluation.ts";
+export {
+  Evaluation,
+  ProblemResult,
+  summariseEvaluation,
+} from "./stages/evaluation/summarise_evaluation.ts";
 export { stepMetrics, trainCritic, trainPolicy } from "./stages/train_policy.ts";
 export type { Stopping } from "./stop_early.ts";
 export { type SupervisedRounds, supervisedRounds } from "./supervised.ts";
 export * from "./table.ts";
-export type { BoundedRows } from "./stages/bound_rows.ts";
-export { OWN_NAMES } from "./own_files.ts";
+export type { BoundedRows } from "./stages/rows/bound_rows.ts";
+export { OWN_NAMES } from "./files/own_files.ts";
 export { creditRound, RoundTokens } from "./stages/credit_round.ts";
 export { rewardParts } from "./stages/reward_parts.ts";
-export { unlessMissing } from "./unless_missing.ts";
+export { unlessMissing } from "./files/unless_missing.ts";

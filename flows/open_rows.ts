@@ -3,9 +3,9 @@ import type { z } from "zod";
 import { chatOf } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import type { RowUse } from "./measured_rows.ts";
-import { boundRows } from "./stages/bound_rows.ts";
-import { checkTemplate } from "./stages/check_template.ts";
-import { openData, type OpenedSplit } from "./stages/open_data.ts";
+import { boundRows } from "./stages/rows/bound_rows.ts";
+import { checkTemplate } from "./stages/rows/check_template.ts";
+import { openData, type OpenedSplit } from "./stages/rows/open_data.ts";
 
 /** @internal */
 type MixtureData = Partial<Pick<z.infer<typeof TrainingData>, "train" | "curriculum">>;

@@ -1,13 +1,16 @@
 import { PrepareConfig } from "../configs/mod.ts";
 import { graph, type Ref } from "../engine/mod.ts";
-import { dropDuplicates } from "./stages/drop_duplicates.ts";
-import { type EvaluationIndex, indexEvaluationSets } from "./stages/index_evaluation_sets.ts";
-import { filterPart } from "./stages/filter_part.ts";
-import { listInputs } from "./stages/list_inputs.ts";
-import { type MeasuredPart, measurePart } from "./stages/measure_part.ts";
-import { readInput } from "./stages/read_input.ts";
-import { writeCard } from "./stages/write_card.ts";
-import { writeSplit } from "./stages/write_split.ts";
+import { dropDuplicates } from "./stages/preparation/drop_duplicates.ts";
+import {
+  type EvaluationIndex,
+  indexEvaluationSets,
+} from "./stages/preparation/index_evaluation_sets.ts";
+import { filterPart } from "./stages/preparation/filter_part.ts";
+import { listInputs } from "./stages/preparation/list_inputs.ts";
+import { type MeasuredPart, measurePart } from "./stages/preparation/measure_part.ts";
+import { readInput } from "./stages/preparation/read_input.ts";
+import { writeCard } from "./stages/preparation/write_card.ts";
+import { writeSplit } from "./stages/preparation/write_split.ts";
 
 /**
  * Data preparation: read and map every file, drop duplicates over all of them, then rows that are

@@ -2,7 +2,7 @@
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
-import { judgeProgress, type Progress } from "./stages/judge_progress.ts";
+import { judgeProgress, type Progress } from "./stages/evaluation/judge_progress.ts";
 
 /** What ends a loop early; absent or null: nothing does. */
 export type Stopping = { stop?: OnlineConfig["stop"] };

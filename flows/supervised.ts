@@ -15,7 +15,7 @@ import { openedOf } from "./open_algorithm.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { judgedRound, progressCarried, type Stopping, untilDone } from "./stop_early.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
-import { drawSupervised } from "./stages/draw_rows.ts";
+import { drawSupervised } from "./stages/rows/draw_rows.ts";
 import { exportPolicy } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { trainPolicy } from "./stages/train_policy.ts";

@@ -10,9 +10,9 @@ import {
   type Stage,
 } from "../../engine/mod.ts";
 import { ASIDE, type PolicyTrainer } from "../../workers/mod.ts";
-import { OWN_NAMES, removeOwn } from "../own_files.ts";
+import { OWN_NAMES, removeOwn } from "../files/own_files.ts";
 import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
-import { kept } from "../retention.ts";
+import { kept } from "../files/retention.ts";
 import { roundMetricsSoFar, valueOf } from "./round_metrics.ts";
 
 const Input = CheckpointsConfig.extend({

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineStage, type Stage } from "../../engine/mod.ts";
-import { filesIn, isWhole } from "../own_directories.ts";
+import { filesIn, isWhole } from "../files/own_directories.ts";
 import { FileEntry } from "../../workers/mod.ts";
 import { Paths, Trainer } from "../resources.ts";
 

@@ -8,7 +8,7 @@ import {
   type Stage,
 } from "../../engine/mod.ts";
 import { type PolicyTrainer, Publication, type PublishTarget } from "../../workers/mod.ts";
-import { holds } from "../own_directories.ts";
+import { holds } from "../files/own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
 
 /**

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
 import { defineStage, isNamed, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { Publication } from "../../workers/mod.ts";
-import { OWN_NAMES, removeOwn } from "../own_files.ts";
+import { OWN_NAMES, removeOwn } from "../files/own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
 
 const /** @internal */ publishedSchema = z.strictObject({

@@ -7,9 +7,9 @@ import {
   type RecordingContext,
   type Stage,
 } from "../../engine/mod.ts";
-import { OWN_NAMES, removeOwn } from "../own_files.ts";
+import { OWN_NAMES, removeOwn } from "../files/own_files.ts";
 import { Paths, Trainer } from "../resources.ts";
-import { unlessMissing } from "../unless_missing.ts";
+import { unlessMissing } from "../files/unless_missing.ts";
 
 const Input = z.strictObject({
   policy: Policy,

@@ -3,7 +3,7 @@ import type { Batch } from "../../data/mod.ts";
 import { type MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { preference } from "../../flows/preference.ts";
 import { runView } from "../../runs/mod.ts";
-import type { PairEvaluation } from "../../flows/stages/evaluate_pairs.ts";
+import type { PairEvaluation } from "../../flows/stages/evaluation/evaluate_pairs.ts";
 import { execute, rowsOf, scratch, stores } from "./fixtures.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 

@@ -1,9 +1,9 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { loadRows } from "../../data/mod.ts";
-import { DROP_REASONS } from "../../flows/prepared_part.ts";
+import { DROP_REASONS } from "../../flows/files/prepared_part.ts";
 import { killPoints, onceDurable } from "./deaths.ts";
-import { Preparing } from "./preparing.ts";
+import { Preparing } from "./stages/preparation/preparing.ts";
 
 /** Of the kill points: a gate that is red today is red tomorrow. */
 const SEED = 5;

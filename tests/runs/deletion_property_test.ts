@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { MemoryStore } from "../../testing/mod.ts";
 import { POSTGRES_MISSING, testSchema } from "../postgres.ts";
 import { FOUND, ids, removers, step } from "./deletion_steps.ts";
-import { REMOVING_STAGES } from "../flows/removing_stages.ts";
+import { REMOVING_STAGES } from "../flows/stages/removing_stages.ts";
 
 Deno.test("gc and a run's stages: whatever is linked, lost, swapped or copied, nothing outside and nothing of another run, journal or home goes", async () => {
   const seen = new Set<string>();

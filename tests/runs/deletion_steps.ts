@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { MemoryStore } from "../../testing/mod.ts";
 import type { testSchema } from "../postgres.ts";
 import { type Step, World } from "./deletion_world.ts";
-import { REMOVING_STAGES } from "../flows/removing_stages.ts";
+import { REMOVING_STAGES } from "../flows/stages/removing_stages.ts";
 
 const n = fc.nat(5);
 const folder = fc.constantFrom("runs" as const, "checkpoints" as const, "logs" as const);

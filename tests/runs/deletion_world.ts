@@ -7,7 +7,7 @@ import { z } from "zod";
 import { graph, OWNER_FILE, processOwner, type Store } from "../../engine/mod.ts";
 import { claimDirectories, collectGarbage, createRun, Home } from "../../runs/mod.ts";
 import { scratch } from "../flows/fixtures.ts";
-import { removeByStage, type RemovingStage } from "../flows/removing_stages.ts";
+import { removeByStage, type RemovingStage } from "../flows/stages/removing_stages.ts";
 
 const NOTHING = graph("nothing", z.object({}), (g) => g.constant(1));
 /** Homes that are there from the beginning; those after them are copies. */

@@ -1,0 +1,252 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import type { Policy } from "../../../data/mod.ts";
+import { online } from "../../../flows/online.ts";
+import { Paths, Trainer, Trainers } from "../../../flows/resources.ts";
+import { checkpointPolicy } from "../../../flows/stages/checkpoint_policy.ts";
+import { FakeTrainer } from "../../../testing/mod.ts";
+import {
+  type DirectoryOwner,
+  OutOfMemoryError,
+  type RecordingContext,
+  type RowKind,
+  writeOwner,
+} from "../../../engine/mod.ts";
+import type { CheckpointNote, PolicyTrainer } from "../../../workers/mod.ts";
+import { execute, onlineConfig, stores } from "../fixtures.ts";
+
+type Stores = Awaited<ReturnType<typeof stores>>;
+
+async function notes<T>(store: Stores["store"], kind: RowKind): Promise<T[]> {
+  return (await store.read("run", { kinds: [kind] })).map(({ value }) => JSON.parse(value) as T);
+}
+
+/**
+ * A finished run of eight rounds with this `checkpoints` block: what it saved, and which rounds'
+ * directories are left.
+ */
+async function ended(checkpoints: Record<string, unknown>) {
+  const home = await stores();
+  const config = onlineConfig(home.model, {
+    rounds: 8,
+    checkpoints: { every_rounds: 1, keep_last: 1, ...checkpoints },
+  });
+  const { outcome } = await execute(online, config, home);
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const saved = await notes<CheckpointNote>(home.store, "note/checkpoint");
+  const left = new Set([...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name));
+  const there = saved.filter(({ dir }) => left.has(dir.split("/").at(-1)!));
+  strictEqual(there.length, left.size);
+  return { saved, rounds: there.map(({ round }) => round) };
+}
+
+Deno.test("checkpoint_policy keeps the last ones, and every n-th round's for good", async () => {
+  deepStrictEqual((await ended({})).rounds, [8]);
+  deepStrictEqual((await ended({ keep_last: 3 })).rounds, [6, 7, 8]);
+  deepStrictEqual((await ended({ every_rounds: 1, keep_every: 3 })).rounds, [3, 6, 8]);
+});
+
+for (const mode of ["max", "min"] as const) {
+  Deno.test(`checkpoint_policy keeps the best by a recorded metric (${mode})`, async () => {
+    const { saved, rounds } = await ended({ keep_best: { metric: "reward/mean", mode } });
+    const sign = mode === "max" ? -1 : 1;
+    const best = saved.toSorted((a, b) =>
+      sign * (a.metric! - b.metric!) || b.number - a.number
+    )[0]!;
+    ok(saved.every(({ metric, metric_name }) => metric !== null && metric_name === "reward/mean"));
+    deepStrictEqual(rounds, [...new Set([best.round, 8])].toSorted());
+  });
+}
+
+Deno.test("checkpoint_policy reads its metric, or continues without one", async () => {
+  const { saved } = await ended({ keep_best: { metric: "optim/grad_norm" } });
+  ok(saved.every(({ metric }) => metric !== null && metric > 0));
+  const none = await ended({ keep_best: { metric: "eval/none" } });
+  deepStrictEqual([none.saved.map(({ metric }) => metric), none.rounds], [Array(8).fill(null), [
+    8,
+  ]]);
+});
+
+Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is", async () => {
+  const home = await stores();
+  await Deno.mkdir(`${home.dir}/checkpoints/set_aside/broken`, { recursive: true });
+  await Deno.mkdir(`${home.dir}/checkpoints/000001-0123456789ab-1-1`);
+  await execute(online, onlineConfig(home.model), home);
+  const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
+  ok(left.includes("set_aside") && !left.includes("000001-0123456789ab-1-1"), left.join());
+  deepStrictEqual(
+    [...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name),
+    ["broken"],
+  );
+});
+
+const VERSION = "f".repeat(64);
+type StageBench = {
+  known?: (checkpoints: string) => CheckpointNote[];
+  starts?: (checkpoints: string) => Pick<CheckpointNote, "dir">[];
+  owned?: () => void;
+  owner?: DirectoryOwner | null;
+};
+
+/**
+ * What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked.
+ */
+async function stageBench(
+  { known = () => [], starts = () => [], owned = () => {}, owner = null }: StageBench,
+) {
+  const { dir } = await stores();
+  const checkpoints = `${dir}/checkpoints/run`;
+  await Deno.mkdir(checkpoints, { recursive: true });
+  const chain = new Map(known(checkpoints).map((note) => [note.version, note]));
+  const trainer = {
+    writing: new Set<string>(),
+    checkpoints: () => [...chain.values()],
+    starts: () => starts(checkpoints),
+    dropped: (version: string) => void chain.delete(version),
+    save: (
+      { version, number }: Policy,
+      { dir, round, metric = null }: Parameters<PolicyTrainer["save"]>[1],
+    ) => {
+      Deno.mkdirSync(dir);
+      const note: CheckpointNote = {
+        version,
+        dir,
+        digest: "",
+        world_size: 1,
+        files: [],
+        number,
+        round,
+        metric,
+      };
+      chain.set(version, note);
+      return Promise.resolve(note);
+    },
+  };
+  const rows: [string, unknown][] = [];
+  const logs: string[] = [];
+  const ctx = {
+    key: "round/1/checkpoint_policy",
+    epoch: 1,
+    attempt: 1,
+    resource: ({ name }: { name: string }) =>
+      ({
+        [Trainer.name]: trainer,
+        [Trainers.name]: [trainer],
+        [Paths.name]: { home: dir, owner, checkpoints },
+      })[
+        name
+      ],
+    record: (kind: string, _key: string, value: unknown) =>
+      Promise.resolve(void rows.push([kind, value])),
+    read: () => Promise.resolve([]),
+    owned: () => Promise.resolve(owned()),
+    emit: ({ log }: { log: string }) => void logs.push(log),
+  } as unknown as RecordingContext;
+  const policy = {
+    version: VERSION,
+    record: { sha256: VERSION, bytes: 1 },
+    number: 1,
+    model_path: dir,
+  };
+  const run = async (overrides: Record<string, unknown> = {}) =>
+    await checkpointPolicy.body(
+      checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }),
+      ctx,
+    );
+  const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
+  return { checkpoints, trainer, rows, logs, policy, run, left };
+}
+
+Deno.test("checkpoint_policy leaves a checkpoint that is being written", async () => {
+  const bench = await stageBench({
+    owned: () =>
+      void bench.trainer.writing.add(`${bench.checkpoints}/000002-0123456789ab-now-01234567`),
+  });
+  await Deno.mkdir(`${bench.checkpoints}/000002-0123456789ab-now-01234567`);
+  await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
+  await bench.run();
+  const left = bench.left();
+  ok(
+    left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"),
+    left.join(),
+  );
+});
+
+Deno.test("checkpoint_policy leaves the checkpoint that the run started from", async () => {
+  const start = "000002-0123456789ab-start-01234567";
+  const bench = await stageBench({ starts: (dir) => [{ dir: `${dir}/${start}` }] });
+  await Deno.mkdir(`${bench.checkpoints}/${start}`);
+  await Deno.mkdir(`${bench.checkpoints}/${start.replace("2", "1")}`);
+  await bench.run();
+  deepStrictEqual(bench.left(), [`000001-${VERSION.slice(0, 12)}-1-1`, start]);
+});
+
+Deno.test("checkpoint_policy removes nothing from a directory of others", async () => {
+  const owner = { home: "h", store: "s", run: "run", place: "/" };
+  const bench = await stageBench({ owner });
+  const old = "000001-0123456789ab-1-1";
+  await Deno.mkdir(`${bench.checkpoints}/${old}`);
+  const save = (letter: string) =>
+    bench.run({ policy: { ...bench.policy, version: letter.repeat(64) } });
+  for (
+    const [letter, found] of Object.entries({
+      a: null,
+      b: { ...owner, run: "other" },
+      c: { ...owner, store: "other" },
+    })
+  ) {
+    if (found) writeOwner(bench.checkpoints, found);
+    await save(letter);
+    ok(bench.left().includes(old), letter);
+    match(
+      bench.logs.at(-1)!,
+      found ? /belongs to run '\w+' of \/, recorded in journal/ : /does not say which run/,
+    );
+  }
+  writeOwner(bench.checkpoints, owner);
+  await save("d");
+  ok(!bench.left().includes(old), bench.left().join());
+});
+
+Deno.test("checkpoint_policy saves a round's policy again if it had no round", async () => {
+  const saved = { digest: "", world_size: 1, files: [], number: 1, metric: null };
+  for (const round of [null, 1]) {
+    const bench = await stageBench({
+      known: (
+        dir,
+      ) => [{ ...saved, version: VERSION, dir: `${dir}/000001-0123456789ab-now-01234567`, round }],
+    });
+    await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-now-01234567`);
+    await bench.run({ keep_every: 1 });
+    const notes = bench.rows.map(([kind, value]) => [kind, (value as CheckpointNote).round]);
+    deepStrictEqual(notes, round === null ? [["note/checkpoint", 1]] : []);
+    deepStrictEqual(
+      bench.left(),
+      round === null
+        ? [`000001-${VERSION.slice(0, 12)}-1-1`]
+        : ["000001-0123456789ab-now-01234567"],
+    );
+  }
+});
+
+Deno.test("a run whose device has no room tells in which round it went on with less", async () => {
+  const home = await stores();
+  const trainer = new FakeTrainer({ artifacts: home.artifacts });
+  let trains = 0;
+  trainer.hook = ({ op }, moment) => {
+    if (op !== "train" || moment !== "begin" || ++trains !== 3) return;
+    trainer.forget();
+    throw new OutOfMemoryError("CUDA out of memory", {
+      exception: "OutOfMemoryError",
+      signal: null,
+    });
+  };
+  const { outcome } = await execute(online, onlineConfig(home.model), { ...home, trainer });
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const cut = {
+    cause: "out_of_memory",
+    field: "trainer.micro_batch_tokens_max",
+    from: 4096,
+    to: 2048,
+  };
+  deepStrictEqual(await notes(home.store, "note/replan"), [{ round: 3, ...cut }]);
+});
