@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { InvalidInputError, randomStream } from "../engine/mod.ts";
 import { bootstrapIntervals, Evaluation, ProblemResult } from "../flows/mod.ts";
-import { findRun } from "./find_run.ts";
-import type { Home } from "./home.ts";
+import { findRun } from "./home/find_run.ts";
+import type { Home } from "./home/home.ts";
 import { runView } from "./run_view.ts";
 
 /** A measure of both, over the problems that both have it for. */

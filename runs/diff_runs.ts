@@ -10,9 +10,9 @@ import {
   type Store,
 } from "../engine/mod.ts";
 import { type Recovery, type Replan, VersionNote } from "../workers/mod.ts";
-import { type ClosedRound, closedRound } from "./carried_versions.ts";
+import { type ClosedRound, closedRound } from "./forks/carried_versions.ts";
 import type { Ledger } from "../flows/mod.ts";
-import { readTakenOver } from "./lineage.ts";
+import { readTakenOver } from "./forks/lineage.ts";
 import { runView } from "./run_view.ts";
 
 /** One value of each run; undefined where a run has none. */

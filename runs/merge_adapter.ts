@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../workers/mod.ts";
-import { baseOpening } from "./base_opening.ts";
-import type { Home } from "./home.ts";
-import { trainerPythonOf } from "./trainer_python.ts";
+import { baseOpening } from "./session/base_opening.ts";
+import type { Home } from "./home/home.ts";
+import { trainerPythonOf } from "./session/trainer_python.ts";
 
 type MergeOptions = {
   /** The directory to write; null: `final_merged` beside the run's `final`. */

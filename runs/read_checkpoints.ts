@@ -3,8 +3,8 @@ import type { CheckpointsConfig } from "../configs/mod.ts";
 import { recordedAs, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
 import { CheckpointNote, firstProblem, problemText } from "../workers/mod.ts";
-import { findRun, newestRun } from "./find_run.ts";
-import type { Home } from "./home.ts";
+import { findRun, newestRun } from "./home/find_run.ts";
+import type { Home } from "./home/home.ts";
 
 /** A checkpoint as `checkpoints --json` prints it. */
 export type CheckpointFacts = {

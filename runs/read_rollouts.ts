@@ -2,9 +2,9 @@ import { z } from "zod";
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, type ReadQuery, recordedAs } from "../engine/mod.ts";
 import { ScoredGroup } from "../flows/mod.ts";
-import { findRun, newestRun } from "./find_run.ts";
-import type { Home } from "./home.ts";
-import { readTakenOver } from "./lineage.ts";
+import { findRun, newestRun } from "./home/find_run.ts";
+import type { Home } from "./home/home.ts";
+import { readTakenOver } from "./forks/lineage.ts";
 
 /** Which samples of which round. */
 export type RolloutOptions = {

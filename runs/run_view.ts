@@ -18,9 +18,9 @@ import {
   untrainedText,
 } from "../flows/mod.ts";
 
-import { changedSettings } from "./settings.ts";
-import { startOf } from "./start_note.ts";
-import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
+import { changedSettings } from "./session/settings.ts";
+import { startOf } from "./start/start_note.ts";
+import { ancestors, readTakenOver, recordedDigests } from "./forks/lineage.ts";
 
 /**
  * What `show RUN --json` prints. Read from the journal, so it is the same for every reader, even

@@ -14,9 +14,9 @@ import {
   type Store,
 } from "../engine/mod.ts";
 import { type Caller, type PolicyTrainer, VersionNote } from "../workers/mod.ts";
-import { closedRound } from "./carried_versions.ts";
+import { closedRound } from "./forks/carried_versions.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
-import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
+import { readTakenOver, recordedDigests, residentRows } from "./forks/lineage.ts";
 
 /**
  * `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights,

@@ -5,12 +5,12 @@ import {
   type WorkerBlocks,
   type WorkersOptions,
 } from "../workers/mod.ts";
-import type { Home } from "./home.ts";
+import type { Home } from "./home/home.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
-import { presentModels } from "./hub_models.ts";
-import { refuseOtherHome } from "./run_directories.ts";
-import { workerBlocks } from "./worker_blocks.ts";
-import { currentConfig } from "./settings.ts";
+import { presentModels } from "./session/hub_models.ts";
+import { refuseOtherHome } from "./home/run_directories.ts";
+import { workerBlocks } from "./session/worker_blocks.ts";
+import { currentConfig } from "./session/settings.ts";
 import {
   type Recorded,
   redoVersions,
@@ -19,7 +19,7 @@ import {
   type VerifiedVersion,
   versionsToRedo,
 } from "./verify.ts";
-import { WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
+import { WorkerGroups, type WorkerGroupsOptions } from "./session/worker_groups.ts";
 
 /** Which versions are compared, and the callback for each. */
 export type VerifyRunOptions = {

@@ -10,8 +10,8 @@ import {
   type Store,
 } from "../engine/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
-import { ancestors } from "./lineage.ts";
-import { recordedDefinition } from "./run_graph.ts";
+import { ancestors } from "./forks/lineage.ts";
+import { recordedDefinition } from "./session/run_graph.ts";
 
 /** An entry's {@linkcode Explanation}, and the run whose journal contains it. */
 export type Why = Explanation & {

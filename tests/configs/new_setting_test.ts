@@ -41,7 +41,7 @@ const CHECKS: Record<string, string[]> = {
     ...["json_schema", "settings_page", "changed_settings"].map((name) =>
       `tests/configs/${name}_test.ts`
     ),
-    "tests/runs/fixed_by_prefix_test.ts",
+    "tests/runs/forks/fixed_by_prefix_test.ts",
   ],
 };
 

@@ -24,9 +24,9 @@ import {
   Trainers,
 } from "../../flows/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
-import { rowTables } from "../../runs/row_tables.ts";
-import { workerBlocks } from "../../runs/worker_blocks.ts";
-import { WorkerGroups } from "../../runs/worker_groups.ts";
+import { rowTables } from "../../runs/session/row_tables.ts";
+import { workerBlocks } from "../../runs/session/worker_blocks.ts";
+import { WorkerGroups } from "../../runs/session/worker_groups.ts";
 import {
   type FakeHook,
   FakeSampler,

@@ -55,7 +55,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: [
       "tests/crash/",
       "tests/flows/crash_property_test.ts",
-      "tests/runs/deletion_property_test.ts",
+      "tests/runs/garbage/deletion_property_test.ts",
     ],
   },
   gpu: {
@@ -115,8 +115,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "every setting reaches the workers that it is meant for, and forks refuse what is fixed",
     files: [
       "tests/flows/settings_reach_workers_test.ts",
-      "tests/runs/fixed_by_prefix_test.ts",
-      "tests/runs/settings_test.ts",
+      "tests/runs/forks/fixed_by_prefix_test.ts",
+      "tests/runs/session/settings_test.ts",
     ],
   },
   simulation: {
@@ -125,7 +125,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   trackers: {
     about: "runs and trackers that are killed, each tracker read by its own client",
-    files: ["tests/python/trackers/test_trackers_mlflow_sink.py", "tests/runs/trackers_test.ts"],
+    files: [
+      "tests/python/trackers/test_trackers_mlflow_sink.py",
+      "tests/runs/tracking/trackers_test.ts",
+    ],
   },
   trainers: {
     about: "trainers on torch and DeepSpeed: equal steps, bits across checkpoints, memory",

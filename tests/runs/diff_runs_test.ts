@@ -8,8 +8,8 @@ import {
 } from "node:assert/strict";
 import { type ArtifactRef, ArtifactStore, processOwner } from "../../engine/mod.ts";
 import { diffRuns, forkRun, type Home, type RunDiff, whyEntry } from "../../runs/mod.ts";
-import { settingsRows } from "../../runs/settings.ts";
-import { damagedStore } from "./damaged_store.ts";
+import { settingsRows } from "../../runs/session/settings.ts";
+import { damagedStore } from "./garbage/damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 async function diff(home: Home, a: string, b: string): Promise<RunDiff> {

@@ -19,7 +19,7 @@ import { SHIPPED } from "../../flows/mod.ts";
 import { createRun, forkRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import type { RedoingWorkers } from "../../runs/verify_run.ts";
-import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
+import type { WorkerGroupsOptions } from "../../runs/session/worker_groups.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, scratch } from "../flows/fixtures.ts";
 

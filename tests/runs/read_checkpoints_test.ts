@@ -1,6 +1,6 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { Home, readCheckpoints } from "../../runs/mod.ts";
-import { damagedStore } from "./damaged_store.ts";
+import { damagedStore } from "./garbage/damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** Six rounds, a checkpoint after each second one. */

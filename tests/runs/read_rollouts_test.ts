@@ -3,7 +3,7 @@ import { graph } from "../../engine/mod.ts";
 import { openData, preparePolicy, scoredRollouts, trainedOn } from "../../flows/mod.ts";
 import { Home, readRollouts } from "../../runs/mod.ts";
 import { OnlineConfig } from "../../configs/mod.ts";
-import { damagedStore } from "./damaged_store.ts";
+import { damagedStore } from "./garbage/damaged_store.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
 
 /** Two loops, neither called round. */

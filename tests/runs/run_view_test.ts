@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { online } from "../../flows/online.ts";
 import { graphName, runView } from "../../runs/mod.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
-import { damagedStore } from "./damaged_store.ts";
+import { damagedStore } from "./garbage/damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 const NOTHING_LIVE = { workers: [], metrics: {} };

@@ -1,8 +1,8 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { Home, verifyRun } from "../../runs/mod.ts";
 import { NO_PROGRESS_S } from "../../runs/verify_run.ts";
-import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
-import { damagedStore } from "./damaged_store.ts";
+import type { WorkerGroupsOptions } from "../../runs/session/worker_groups.ts";
+import { damagedStore } from "./garbage/damaged_store.ts";
 import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home.ts";
 
 /**

@@ -22,7 +22,7 @@ import {
   SimulatedStore,
   SimulatedWorld,
 } from "../../testing/mod.ts";
-import { isRecorded } from "../../runs/recorded.ts";
+import { isRecorded } from "../../runs/session/recorded.ts";
 import { callOptions } from "../../workers/call.ts";
 import { type HostOptions, type WorkerGroup, Workers } from "../../workers/mod.ts";
 import { Audit, digestOf } from "./audit.ts";

@@ -94,8 +94,8 @@ Deno.test("what a replan changes is a numeric setting or a place, and no other s
 const ROOMS = ["cli", "engine", "flows", "flows/stages", "runs", "workers"];
 /** Rules about two settings; and what stands before a number in a message. */
 const NAMED: Record<string, string[]> = {
-  "runs/fixed_by_prefix.ts": ["evaluate.problems", "reference.path", "algorithm.kl_coef"],
-  "runs/questions.ts": [
+  "runs/forks/fixed_by_prefix.ts": ["evaluate.problems", "reference.path", "algorithm.kl_coef"],
+  "runs/checks/questions.ts": [
     "sampler.max_model_len",
     "warmup.rows_per_round",
     "online.prompts_per_round",

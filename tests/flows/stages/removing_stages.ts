@@ -2,7 +2,7 @@
 import type { Policy } from "../../../data/mod.ts";
 import type { RecordingContext, RunHead } from "../../../engine/mod.ts";
 import type { Home } from "../../../runs/mod.ts";
-import { claimDirectories, refuseOtherHome } from "../../../runs/run_directories.ts";
+import { claimDirectories, refuseOtherHome } from "../../../runs/home/run_directories.ts";
 import { Paths, Sampler, Trainer, Trainers } from "../../../flows/resources.ts";
 import { checkpointPolicy } from "../../../flows/stages/checkpoint_policy.ts";
 import { publishPolicy } from "../../../flows/stages/publish_policy.ts";

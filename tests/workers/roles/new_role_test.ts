@@ -7,8 +7,8 @@ import process from "node:process";
 import { z } from "zod";
 import { parseConfig } from "../../../configs/mod.ts";
 import { ArtifactStore, defineStage, Engine, graph, provide } from "../../../engine/mod.ts";
-import { workerBlocks } from "../../../runs/worker_blocks.ts";
-import { WorkerGroups } from "../../../runs/worker_groups.ts";
+import { workerBlocks } from "../../../runs/session/worker_blocks.ts";
+import { WorkerGroups } from "../../../runs/session/worker_groups.ts";
 import { MemoryStore } from "../../../testing/mod.ts";
 import {
   operationPhase,

@@ -46,7 +46,7 @@ class TriedRound(TypedDict):
 
 class Job(TypedDict):
     """
-    As `runs/try_algorithm.ts` writes it: an algorithm in Python (`python`), or what an algorithm of
+    As `runs/trials/try_algorithm.ts` writes it: an algorithm in Python (`python`), or what an algorithm of
     the table has assigned, and its losses.
     """
 

@@ -1,0 +1,172 @@
+/** What a run can start from: another run's closed rounds whose models all have a checkpoint. */
+import type { z } from "zod";
+import type { StartFrom } from "../../configs/mod.ts";
+import { Policy } from "../../data/mod.ts";
+import {
+  type Graph,
+  InvalidInputError,
+  isNothing,
+  isReadable,
+  type LoopNode,
+  LostRecordError,
+  recordedRound,
+  recordedValue,
+  type RoundRecord,
+  rowValue,
+  type RunHead,
+} from "../../engine/mod.ts";
+import { CARRIED } from "../../flows/mod.ts";
+import { CheckpointNote } from "../../workers/mod.ts";
+import { findRun } from "../home/find_run.ts";
+import type { Home } from "../home/home.ts";
+import { refuseOtherHome } from "../home/run_directories.ts";
+import { currentConfig } from "../session/settings.ts";
+
+/** A model that a round passed on, by the name under which it did, and its checkpoint. */
+export type StartModel = { name: string; policy: Policy; checkpoint: CheckpointNote };
+/** A closed round that a run can start from. `carried`: what a loop takes over of it. */
+export type StartRound = {
+  record: RoundRecord;
+  carried: Record<string, unknown>;
+  models: StartModel[];
+};
+export type StartSource = { head: RunHead; config: Record<string, unknown>; loop: LoopNode };
+
+/**
+ * The run that a new run of `graph` names. It may be of any release.
+ * @throws {InvalidInputError} If there is none, or its graph differs.
+ */
+export async function startSource(
+  home: Home,
+  { run }: StartFrom,
+  graph: Graph,
+): Promise<StartSource> {
+  const head = await findRun(home, run);
+  await refuseOtherHome(home, head);
+  const config = await currentConfig(home.store, head);
+  const loop = graph.nodes.findLast((node) => node.kind === "loop");
+  const { name } = JSON.parse(head.graph) as { name: string };
+  if (name === graph.name && loop !== undefined) return { head, config, loop };
+  throw new InvalidInputError(
+    `run '${run}' is a run of '${name}', and only another one of that can continue it: this is ` +
+      `'${graph.name}'`,
+    { run },
+  );
+}
+
+/**
+ * The round to start from: the named one, or the newest that is possible.
+ * @throws {InvalidInputError} Naming the rounds that are possible.
+ */
+export async function startRound(
+  home: Home,
+  { head, loop }: StartSource,
+  { round }: StartFrom,
+): Promise<StartRound> {
+  const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop.name}/` });
+  const own = rows.filter(({ key }) => !key.slice(loop.name.length + 1).includes("/"));
+  const checkpoints = await keptCheckpoints(home, head);
+  const possible: StartRound[] = [];
+  let lacks: string[] = [];
+  for (const row of own) {
+    const record = await rowValue(home.artifacts, row).then((value) => recordedRound(row, value))
+      .catch(unlessLost);
+    if (record === null) continue;
+    const found = withModels(record, { loop, checkpoints });
+    if (found.lacking.length === 0) possible.push({ record, ...found });
+    else if (record.round === round) lacks = found.lacking;
+  }
+  const chosen = round === null
+    ? possible.at(-1)
+    : possible.find(({ record }) => record.round === round);
+  if (chosen) return chosen;
+  const numbers = possible.map(({ record }) => record.round);
+  const what = lacks.length > 0 ? ` of its ${lacks.join(" and its ")}` : "";
+  throw new InvalidInputError(
+    `run '${head.id}' keeps no checkpoint${what} after ${
+      round === null ? "any of its closed rounds" : `round ${round}`
+    }` +
+      (numbers.length > 0 ? `; a start is possible after round ${numbers.join(", ")}` : "") +
+      (lacks.includes("reference")
+        ? "; with reference.refresh_rounds: null, the reference is the model again"
+        : ""),
+    { run: head.id, rounds: numbers },
+  );
+}
+
+/** Models that were never trained are those that the new run starts with by itself. */
+function withModels(
+  { carried }: RoundRecord,
+  { loop, checkpoints }: { loop: LoopNode; checkpoints: ReadonlyMap<string, CheckpointNote> },
+): Omit<StartRound, "record"> & { lacking: string[] } {
+  const taken = Object.keys(loop.carry).filter((name) => name in carried)
+    .map((name) => [name, carried[name]] as const);
+  const models: StartModel[] = [];
+  const lacking: string[] = [];
+  const untrained = new Set<string>();
+  for (const [name, value] of taken) {
+    const { data: policy } = Policy.strip().safeParse(value);
+    if (policy === undefined) continue; // `unreadable` reports a model that it cannot read.
+    const checkpoint = checkpoints.get(policy.version);
+    if (policy.number === 0) untrained.add(name);
+    else if (checkpoint) models.push({ name, policy, checkpoint });
+    else lacking.push(name === "critic" ? "value model" : name);
+  }
+  const left = taken.filter(([name]) => !untrained.has(name));
+  return { carried: Object.fromEntries(left), models, lacking };
+}
+
+/** What of a round this release cannot read, and why. */
+export function unreadable({ carried }: Pick<StartRound, "carried">): string[] {
+  return Object.entries(carried).flatMap(([name, value]) => {
+    const error = CARRIED[name]?.safeParse(value).error;
+    return error ? error.issues.map((issue) => issueText(name, issue)) : [];
+  });
+}
+
+function issueText(name: string, { path, message }: z.core.$ZodIssue): string {
+  return `${[name, ...path].join(".")}: ${message}`;
+}
+
+/**
+ * Checkpoints whose files are there, by version.
+ * @throws {InvalidInputError} If rows of another release cannot be read, naming what.
+ */
+async function keptCheckpoints(home: Home, { id }: RunHead): Promise<Map<string, CheckpointNote>> {
+  const rows = await home.store.read(id, {
+    kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
+  });
+  const notes = new Map<string, CheckpointNote>();
+  const wrong = new Map<string, string>();
+  for (const row of rows.filter(isReadable)) {
+    const value = recordedValue(row);
+    if (row.kind !== "note/checkpoint") {
+      wrong.delete(row.key);
+      if ((value as { dir?: string }).dir === notes.get(row.key)?.dir) notes.delete(row.key);
+      continue;
+    }
+    const { data, error } = CheckpointNote.strip().safeParse(value);
+    if (data) notes.set(row.key, data);
+    else wrong.set(row.key, issueText("checkpoint", error.issues[0]!));
+  }
+  if (notes.size === 0 && wrong.size > 0) {
+    throw new InvalidInputError(
+      `this release cannot read the checkpoints of run '${id}': ${[...wrong.values()][0]}`,
+      { run: id },
+    );
+  }
+  for (const [version, { dir }] of notes) if (!await isThere(dir)) notes.delete(version);
+  return notes;
+}
+
+async function isThere(dir: string): Promise<boolean> {
+  return await Deno.stat(dir).then(({ isDirectory }) => isDirectory, (error) => {
+    if (isNothing(error)) return false;
+    throw error;
+  });
+}
+
+function unlessLost(error: unknown): null {
+  if (error instanceof LostRecordError) return null;
+  throw error;
+}

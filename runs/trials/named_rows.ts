@@ -1,0 +1,64 @@
+import { type Config, loadConfig } from "../../configs/mod.ts";
+import {
+  firstColumns,
+  isPreference,
+  type LoadedRows,
+  loadRows,
+  type RowTable,
+} from "../../data/mod.ts";
+import { InvalidInputError } from "../../engine/mod.ts";
+import { rowTables } from "../session/row_tables.ts";
+
+/**
+ * Rows that a command names. `split`: null: they are a data file's. `files`: absent: they are
+ * generated.
+ */
+export type NamedRows = {
+  split: string | null;
+  table: RowTable & Partial<Pick<LoadedRows, "files">>;
+};
+
+/** The configuration that a command names instead of a data file; null: it names a file. */
+export async function namedConfig(
+  path: string,
+  overrides: string[] = [],
+): Promise<Config | null> {
+  if (!/\.ya?ml$/i.test(path)) return null;
+  // What else it names, such as a model, need not be there yet.
+  const options = { overrides, cwd: Deno.cwd(), files_missing: true };
+  return (await loadConfig(path, options)).config;
+}
+
+/**
+ * The rows of a data file, a directory or a pattern, or each split of a configuration (a name that
+ * ends in `.yaml` or `.yml`) as its run reads it.
+ * @throws {InvalidInputError} If a configuration has no rows, or a data file is given overrides.
+ */
+export async function namedRows(
+  path: string,
+  { home, overrides = [] }: { home: string; overrides?: string[] },
+): Promise<NamedRows[]> {
+  const config = await namedConfig(path, overrides);
+  if (config !== null) {
+    const tables = await rowTables(config, { home });
+    const splits = Object.entries(tables).map(([split, table]) => ({ split, table }));
+    if (splits.length > 0) return splits;
+    throw new InvalidInputError(
+      `Cannot read rows of ${path} because it has no \`data\` and no \`task\`. Fix: add data.train`,
+      { path },
+    );
+  }
+  if (overrides.length > 0) {
+    throw new InvalidInputError(
+      `Cannot use ${
+        overrides.join(" ")
+      } because ${path} is a data file. Fix: leave the overrides ` +
+        "out, or give a configuration",
+      { path, overrides },
+    );
+  }
+  const first = await firstColumns({ path });
+  // With `chosen` and `rejected`, rows are read as the preference flow would read them.
+  const needs = first !== null && isPreference(first) ? "preference" : undefined;
+  return [{ split: null, table: await loadRows([{ path }], { home, needs }) }];
+}
