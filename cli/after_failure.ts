@@ -2,8 +2,8 @@ import type { z } from "zod";
 import type { ErrorJson, RunHead } from "../engine/mod.ts";
 import { forkableRound, type Home, newestForkable, recordedDefinition } from "../runs/mod.ts";
 import { advisedSettings } from "./advised_settings.ts";
-import { rootOf } from "./failure_text.ts";
-import { command, quoted } from "./output.ts";
+import { rootOf } from "./display/failure_text.ts";
+import { command, quoted } from "./display/output.ts";
 
 /**
  * How to continue after a failure: a resume, or, if a record is lost, a fork that does not need

@@ -4,7 +4,7 @@
  */
 import { type Clock, systemClock } from "../engine/mod.ts";
 import { EXIT } from "./exit.ts";
-import { tell } from "./output.ts";
+import { tell } from "./display/output.ts";
 import { ONE_PRESS_MS } from "./stop_requests.ts";
 
 type BeforeRecordingOptions = {

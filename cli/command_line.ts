@@ -3,7 +3,7 @@ import { didYouMean } from "../configs/mod.ts";
 import { checkRunId, InvalidInputError } from "../engine/mod.ts";
 import { Command } from "./command.ts";
 import { GlobalOptions, HOME_HELP, STORE_HELP } from "./global_options.ts";
-import { DEFAULT_HOME } from "./output.ts";
+import { DEFAULT_HOME } from "./display/output.ts";
 import { quickstart } from "./quickstart.ts";
 import type { Verb, VerbOption } from "./verb.ts";
 import { GROUPS, VERBS } from "./verbs/table.ts";

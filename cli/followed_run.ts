@@ -3,11 +3,11 @@ import type { RowTables } from "../flows/mod.ts";
 import { abandonOwnRuns, executeRun, type Home, type SessionOptions } from "../runs/mod.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { EXIT, isBadInput } from "./exit.ts";
-import { LiveView } from "./live.ts";
-import { command, errorScreen } from "./output.ts";
+import { LiveView } from "./display/live.ts";
+import { command, errorScreen } from "./display/output.ts";
 import { reportEnd } from "./run_end.ts";
 import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
-import { visible } from "./visible.ts";
+import { visible } from "./display/visible.ts";
 
 type Following = {
   head: RunHead;

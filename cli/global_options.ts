@@ -1,7 +1,7 @@
 import { EngineError } from "../engine/mod.ts";
 import { Home, homeDirectory } from "../runs/mod.ts";
 import type { Command } from "./command.ts";
-import { completed, DEFAULT_HOME, tell } from "./output.ts";
+import { completed, DEFAULT_HOME, tell } from "./display/output.ts";
 
 export const HOME_HELP = "directory of runs and checkpoints";
 export const STORE_HELP =

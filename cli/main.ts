@@ -4,7 +4,7 @@ import { DataError } from "../data/mod.ts";
 import { EngineError } from "../engine/mod.ts";
 import { commandLine } from "./command_line.ts";
 import { EXIT, isBadInput } from "./exit.ts";
-import { visible } from "./visible.ts";
+import { visible } from "./display/visible.ts";
 
 /** Runs the command line; returns the exit code. */
 export async function main(args: string[], rl = commandLine()): Promise<number> {

@@ -2,7 +2,7 @@ import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { DEFAULT_QUEUE, type Home } from "../runs/mod.ts";
 import { EXIT } from "./exit.ts";
 import { flag, list, text, whole } from "./options.ts";
-import { command, print, tell } from "./output.ts";
+import { command, print, tell } from "./display/output.ts";
 
 /**
  * Where a detached run waits; `needs`: slots it holds while it runs, if they do not follow from

@@ -1,6 +1,6 @@
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { forkableRound, type Home, type Resumable, resumable } from "../runs/mod.ts";
-import { command, quoted } from "./output.ts";
+import { command, quoted } from "./display/output.ts";
 
 /**
  * What `resume RUN a.b=c ...` continues with.

@@ -5,8 +5,8 @@ import { PreparedData } from "../flows/mod.ts";
 import { type Home, runView } from "../runs/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
-import { failureText } from "./failure_text.ts";
-import { command } from "./output.ts";
+import { failureText } from "./display/failure_text.ts";
+import { command } from "./display/output.ts";
 
 /** Warns about a run that trained nothing. */
 export async function warnIfUntrained(

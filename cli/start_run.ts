@@ -17,7 +17,7 @@ import { ARGUMENTS } from "./arguments.ts";
 import { BeforeRecording } from "./before_recording.ts";
 import { followRun } from "./followed_run.ts";
 import { id } from "./options.ts";
-import { tell } from "./output.ts";
+import { tell } from "./display/output.ts";
 import { leaveQueued, QUEUE_OPTIONS, type Queued, queuedOf } from "./queued.ts";
 import type { Call } from "./verb.ts";
 

@@ -1,6 +1,6 @@
 import { type Clock, InvalidInputError, systemClock } from "../engine/mod.ts";
 import { PREEMPT_GRACE_S } from "../workers/mod.ts";
-import type { Screen } from "./output.ts";
+import type { Screen } from "./display/output.ts";
 
 /** Set by the launcher if it knows the grace better than the configuration does. */
 const PREEMPT_GRACE_VARIABLE = "HOLDFAST_PREEMPT_GRACE_S";

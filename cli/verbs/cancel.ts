@@ -1,6 +1,6 @@
 import { computedStatus, InvalidInputError } from "../../engine/mod.ts";
 import { cancelAndEnd, findRun, type Home } from "../../runs/mod.ts";
-import { command, print } from "../output.ts";
+import { command, print } from "../display/output.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { defineVerb } from "../verb.ts";
 

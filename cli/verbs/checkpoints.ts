@@ -7,7 +7,7 @@ import {
   readCheckpoints,
 } from "../../runs/mod.ts";
 import { problemText, type SetAside } from "../../workers/mod.ts";
-import { print, printJson, table } from "../output.ts";
+import { print, printJson, table } from "../display/output.ts";
 import { EXIT } from "../exit.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { defineVerb } from "../verb.ts";

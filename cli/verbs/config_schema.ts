@@ -1,5 +1,5 @@
 import { configJsonSchema } from "../../configs/mod.ts";
-import { printJson } from "../output.ts";
+import { printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 /** `config schema`: the JSON Schema that editors read. */

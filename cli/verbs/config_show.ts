@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { loadConfig, type UsedProfile } from "../../configs/mod.ts";
-import { print, printJson, table } from "../output.ts";
+import { print, printJson, table } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { flag, json } from "../options.ts";

@@ -3,7 +3,7 @@ import { InvalidInputError, readDerivedJson } from "../../engine/mod.ts";
 import { droppedTable, PreparedCard } from "../../flows/mod.ts";
 import { EXIT } from "../exit.ts";
 import { json } from "../options.ts";
-import { print, printJson, table } from "../output.ts";
+import { print, printJson, table } from "../display/output.ts";
 import { startFile, STARTS } from "../start_run.ts";
 import { defineVerb } from "../verb.ts";
 

@@ -11,7 +11,7 @@ import {
 } from "../../data/mod.ts";
 import { type NamedRows, namedRows } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { json, whole } from "../options.ts";
 

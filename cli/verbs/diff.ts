@@ -5,7 +5,7 @@ import {
   type Home,
   type RunDiff,
 } from "../../runs/mod.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { json } from "../options.ts";
 

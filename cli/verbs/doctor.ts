@@ -1,7 +1,7 @@
 import { machineChecks } from "../../runs/mod.ts";
 import { EXIT } from "../exit.ts";
 import { json } from "../options.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 /** `doctor`: what this machine has, one line each with its verdict and its fix. */

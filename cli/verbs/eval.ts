@@ -2,7 +2,7 @@ import type { LoadedConfig } from "../../configs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { type ComparedEvaluations, compareEvaluations } from "../../runs/mod.ts";
 import { flag, json } from "../options.ts";
-import { fixed, print, printJson, signed, table } from "../output.ts";
+import { fixed, print, printJson, signed, table } from "../display/output.ts";
 import { startFile, STARTS } from "../start_run.ts";
 import { defineVerb } from "../verb.ts";
 

@@ -11,7 +11,7 @@ import {
 import { pinnedModels } from "../../runs/mod.ts";
 import { freeBytes, InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { download, presence } from "../download.ts";
-import { print, quoted, size, tell } from "../output.ts";
+import { print, quoted, size, tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 

@@ -3,7 +3,7 @@ import { findRun, forkRun, type Home, resumable } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { BeforeRecording } from "../before_recording.ts";
 import { followRun } from "../followed_run.ts";
-import { loopAndRound } from "../loop_and_round.ts";
+import { loopAndRound } from "../display/loop_and_round.ts";
 import { flag, id, required } from "../options.ts";
 import { leaveQueued, QUEUE_OPTIONS, type Queued, queuedOf } from "../queued.ts";
 import { NO_RUN } from "../start_run.ts";

@@ -1,7 +1,7 @@
 import { type Amount, BadDataError } from "../../engine/mod.ts";
 import { collectGarbage, type GcReport, type Home } from "../../runs/mod.ts";
 import { collectEnvironments, environmentsDir } from "../../workers/mod.ts";
-import { print, printJson, size, table } from "../output.ts";
+import { print, printJson, size, table } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { flag, json, text, whole } from "../options.ts";
 

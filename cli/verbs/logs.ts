@@ -1,7 +1,7 @@
 import { computedStatus, InvalidInputError, systemClock } from "../../engine/mod.ts";
 import { findRun, type Home, newestRun } from "../../runs/mod.ts";
 import { FollowedLog, isNewestPart, lastLines } from "../log_file.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { flag, json, whole } from "../options.ts";

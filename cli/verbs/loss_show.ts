@@ -1,7 +1,7 @@
 import { expressionsOf, expressionText, masksTruncated, torchModule } from "../../algs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { choiceOf } from "../algorithm_choice.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { flag, json } from "../options.ts";

@@ -3,7 +3,7 @@ import { AlgorithmChoice, parsePythonAlgorithm } from "../../algs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { findRun, type Home, tryAlgorithm } from "../../runs/mod.ts";
 import { choiceOf, settingsOf } from "../algorithm_choice.ts";
-import { tell } from "../output.ts";
+import { tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json, required, text, wholeNumber } from "../options.ts";

@@ -12,7 +12,7 @@ import { questionsOf, resolvedStart, rowTables, type StartNote } from "../../run
 import type { GlobalOptions } from "../global_options.ts";
 import type { Graph } from "../../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../../workers/mod.ts";
-import { print, printJson, table } from "../output.ts";
+import { print, printJson, table } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json, text } from "../options.ts";

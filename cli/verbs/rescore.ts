@@ -11,7 +11,7 @@ import {
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { json, required } from "../options.ts";
-import { print, printJson, table, tell } from "../output.ts";
+import { print, printJson, table, tell } from "../display/output.ts";
 import { defineVerb, type VerbOption } from "../verb.ts";
 import { placeOfRound } from "./rollouts.ts";
 

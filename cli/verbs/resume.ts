@@ -7,7 +7,7 @@ import { BeforeRecording } from "../before_recording.ts";
 import { EXIT } from "../exit.ts";
 import { followRun } from "../followed_run.ts";
 import { flag } from "../options.ts";
-import { tell } from "../output.ts";
+import { tell } from "../display/output.ts";
 import { resumeOverrides } from "../resume_overrides.ts";
 import { defineVerb } from "../verb.ts";
 

@@ -1,7 +1,7 @@
 import { type RewardTest, type RewardTestOptions, tryReward } from "../../runs/mod.ts";
 import { RewardStyle } from "../../data/mod.ts";
 import { BadDataError } from "../../engine/mod.ts";
-import { print, printJson } from "../output.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb, type VerbOption } from "../verb.ts";
 import { EXIT } from "../exit.ts";
 import { json, required, whole } from "../options.ts";

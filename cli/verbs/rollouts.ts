@@ -1,7 +1,7 @@
 import { InvalidInputError } from "../../engine/mod.ts";
 import { type Home, readRollouts, type Rollout, type RolloutOptions } from "../../runs/mod.ts";
-import { loopAndRound } from "../loop_and_round.ts";
-import { print, printJson } from "../output.ts";
+import { loopAndRound } from "../display/loop_and_round.ts";
+import { print, printJson } from "../display/output.ts";
 import { defineVerb, type VerbOption } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json, whole } from "../options.ts";

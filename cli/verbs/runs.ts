@@ -10,7 +10,7 @@ import {
 import { didYouMean } from "../../configs/mod.ts";
 import { graphName, type Home } from "../../runs/mod.ts";
 import { json, text } from "../options.ts";
-import { age, fixed, print, printJson, table, tell } from "../output.ts";
+import { age, fixed, print, printJson, table, tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];

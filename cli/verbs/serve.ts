@@ -4,12 +4,12 @@ import { visibleGpus } from "../../workers/mod.ts";
 import { flag, list, whole } from "../options.ts";
 import { defineVerb } from "../verb.ts";
 import { EXIT } from "../exit.ts";
-import { LiveView } from "../live.ts";
-import { errorScreen, type Screen } from "../output.ts";
+import { LiveView } from "../display/live.ts";
+import { errorScreen, type Screen } from "../display/output.ts";
 import { countsOf } from "../queued.ts";
-import { ServeTeller, withRun } from "../serve_teller.ts";
+import { ServeTeller, withRun } from "../display/serve_teller.ts";
 import { preemptGraceS, RunGraces, StopRequests } from "../stop_requests.ts";
-import { visible } from "../visible.ts";
+import { visible } from "../display/visible.ts";
 
 /** `serve`: executes queued runs until it is stopped, or until none is left. */
 export const serveVerb = defineVerb({

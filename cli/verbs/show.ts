@@ -1,8 +1,8 @@
 import { findRun, newestRun, runView } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json } from "../options.ts";
-import { print, printJson } from "../output.ts";
-import { runText } from "../run_text.ts";
+import { print, printJson } from "../display/output.ts";
+import { runText } from "../display/run_text.ts";
 import { defineVerb } from "../verb.ts";
 
 /** `show [RUN]`: the state of a run, a line for each fact. */

@@ -1,7 +1,7 @@
 import { parseDocument } from "yaml";
 import { canonicalJson, InvalidInputError, signalRun } from "../../engine/mod.ts";
 import { findRun, type Home } from "../../runs/mod.ts";
-import { print } from "../output.ts";
+import { print } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 

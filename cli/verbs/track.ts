@@ -1,7 +1,7 @@
 import { findRun, trackRun } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
-import { tell } from "../output.ts";
+import { tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 /** `track RUN [track=...]`: sends what the trackers of a run lack. */

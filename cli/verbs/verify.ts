@@ -6,7 +6,7 @@ import {
   type VerifiedVersion,
   verifyRun,
 } from "../../runs/mod.ts";
-import { print, printJson, table, tell } from "../output.ts";
+import { print, printJson, table, tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { EXIT } from "../exit.ts";

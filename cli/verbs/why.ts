@@ -1,6 +1,6 @@
 import type { Start, StartReason } from "../../engine/mod.ts";
 import { findRun, type Home, type Why, whyEntry } from "../../runs/mod.ts";
-import { completed, print, printJson, size } from "../output.ts";
+import { completed, print, printJson, size } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { json } from "../options.ts";

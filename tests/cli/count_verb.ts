@@ -1,6 +1,6 @@
 import { ARGUMENTS } from "../../cli/arguments.ts";
 import { json, whole } from "../../cli/options.ts";
-import { print, printJson } from "../../cli/output.ts";
+import { print, printJson } from "../../cli/display/output.ts";
 import { defineVerb } from "../../cli/verb.ts";
 import { findRun } from "../../runs/mod.ts";
 

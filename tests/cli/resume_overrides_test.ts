@@ -6,7 +6,7 @@ import {
   strictEqual,
   throws,
 } from "node:assert/strict";
-import { quoted } from "../../cli/output.ts";
+import { quoted } from "../../cli/display/output.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
 import { ConfigError } from "../../configs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";

@@ -1,7 +1,7 @@
 /** What is printed of a run in which no step was taken: at its end, and whenever it is shown. */
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { reportEnd } from "../../cli/run_end.ts";
-import { runText } from "../../cli/run_text.ts";
+import { runText } from "../../cli/display/run_text.ts";
 import { runView } from "../../runs/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 

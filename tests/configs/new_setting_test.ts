@@ -54,7 +54,7 @@ Deno.test("a setting of the trainer's processes is one file: the rest is generat
     strictEqual(text.split(head).length, 2, "the processes' settings are declared once");
     await Deno.writeTextFile(`${dir}${DECLARED}`, text.replace(`${head}\n`, SETTING));
     deepStrictEqual(await differing(ROOT, dir), [DECLARED]);
-    const generated = await denoIn(dir, ["run", "-A", "cli/write_schemas.ts"]);
+    const generated = await denoIn(dir, ["run", "-A", "docs/generate/write_schemas.ts"]);
     ok(generated.ok, generated.output);
     deepStrictEqual(await differing(ROOT, dir), [...GENERATED, DECLARED].sort());
     for (const [what, args] of Object.entries(CHECKS)) {

@@ -10,7 +10,7 @@ import {
   termSettings,
   traceAlgorithm,
 } from "../../algs/mod.ts";
-import { algorithmPage, algorithmPageUrl, listPage } from "../../cli/algorithm_pages.ts";
+import { algorithmPage, algorithmPageUrl, listPage } from "../../docs/generate/algorithm_pages.ts";
 import { GAIN_MIN } from "../../bench/learning.ts";
 import { learningTable, seedResult } from "../../bench/learning_docs.ts";
 import { parsePage } from "./markdown.ts";

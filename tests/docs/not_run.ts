@@ -57,7 +57,7 @@ export const NOT_RUN: NotRun[] = [
     command: "deno task rl fetch configs/gsm8k_grpo.yaml",
     why: "downloads 264 MiB",
     instead: null,
-    covered_by: "tests/cli/fetch_test.ts",
+    covered_by: "tests/cli/verbs/fetch_test.ts",
   },
   {
     command: "deno task rl run configs/gsm8k_grpo.yaml",

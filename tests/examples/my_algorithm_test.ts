@@ -57,7 +57,7 @@ Deno.test("my_algorithm.ts joins with its file and its line: the rest is generat
     const page = `${dir}docs/algorithms/my_algorithm.md`;
     const edit = "**When:** a clip cuts off too much.";
     for (const there of [false, true]) {
-      const generated = await denoIn(dir, ["run", "-A", "cli/write_schemas.ts"]);
+      const generated = await denoIn(dir, ["run", "-A", "docs/generate/write_schemas.ts"]);
       ok(generated.ok, generated.output);
       deepStrictEqual(await differing(ROOT, dir), [...TOUCHED, ...GENERATED].sort());
       const text = await Deno.readTextFile(page);

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { evaluationText } from "../../cli/evaluation_text.ts";
+import { evaluationText } from "../../cli/display/evaluation_text.ts";
 import { tableOf } from "../../data/mod.ts";
 import { type Evaluation, passAtK } from "../../flows/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";

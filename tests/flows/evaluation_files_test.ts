@@ -1,6 +1,6 @@
 /** Several evaluation files are several results, in every flow that evaluates. */
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
-import { runText } from "../../cli/run_text.ts";
+import { runText } from "../../cli/display/run_text.ts";
 import { batchArithmetic } from "../../cli/verbs/plan.ts";
 import { type Config, FLOWS, parseConfig } from "../../configs/mod.ts";
 import { Engine, InvalidInputError, type RunHead } from "../../engine/mod.ts";

@@ -44,10 +44,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "the command line as processes: bad input, empty directories, the queue",
     files: [
       "tests/cli/bad_input_test.ts",
-      "tests/cli/data_prepare_test.ts",
-      "tests/cli/doctor_test.ts",
+      "tests/cli/verbs/data_prepare_test.ts",
+      "tests/cli/verbs/doctor_test.ts",
       "tests/cli/empty_directory_test.ts",
-      "tests/cli/serve_test.ts",
+      "tests/cli/verbs/serve_test.ts",
     ],
   },
   crash: {
@@ -100,8 +100,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   runs: {
     about: "whole runs: packing, pairs, a value model, ZeRO, other ranks, forks, custom graphs",
     files: [
-      "tests/cli/fork_test.ts",
-      "tests/cli/run_test.ts",
+      "tests/cli/verbs/fork_test.ts",
+      "tests/cli/verbs/run_test.ts",
       "tests/e2e/packing_test.ts",
       "tests/e2e/preference_test.ts",
       "tests/e2e/replan_test.ts",

@@ -1,6 +1,6 @@
 import { ok, strictEqual } from "node:assert/strict";
 import { reportEnd } from "../../../cli/run_end.ts";
-import { loopAndRound } from "../../../cli/loop_and_round.ts";
+import { loopAndRound } from "../../../cli/display/loop_and_round.ts";
 import { ArtifactStore, BadDataError, EngineError, type Outcome } from "../../../engine/mod.ts";
 import { FakeTrainer, type MemoryStore } from "../../../testing/mod.ts";
 import { forkRun, Home } from "../../../runs/mod.ts";

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { evaluationText } from "../../../../cli/evaluation_text.ts";
+import { evaluationText } from "../../../../cli/display/evaluation_text.ts";
 import { SupervisedConfig } from "../../../../configs/mod.ts";
 import { tableOf } from "../../../../data/mod.ts";
 import type { LossEvaluation } from "../../../../flows/mod.ts";

@@ -1,0 +1,118 @@
+/** How every command prints: colour, width and JSON are decided here. */
+import { resolve } from "node:path";
+import type { Home } from "../../runs/mod.ts";
+import { visible } from "./visible.ts";
+
+/** The default of `--home`. */
+export const DEFAULT_HOME = ".holdfast";
+
+/** The width of a terminal that does not report one, and of a pipe. */
+const COLUMNS_UNKNOWN = 80;
+const COLUMNS_PIPED = 200;
+
+const encoder = new TextEncoder();
+
+/** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
+export type Screen = {
+  write(text: string): void;
+  readonly columns: number;
+  tty: boolean;
+  color: boolean;
+};
+
+/** The terminal or pipe behind standard error: progress and messages. */
+export function errorScreen(): Screen {
+  const tty = Deno.stderr.isTerminal();
+  return {
+    tty,
+    color: tty && !Deno.env.get("NO_COLOR"),
+    get columns() {
+      return tty ? Deno.consoleSize().columns || COLUMNS_UNKNOWN : COLUMNS_PIPED;
+    },
+    write: (text) => void Deno.stderr.writeSync(encoder.encode(text)),
+  };
+}
+
+/** A result, on standard output: the only thing that may be piped on. */
+export function print(text: string): void {
+  console.log(visible(text));
+}
+
+export function printJson(value: unknown): void {
+  console.log(visible(JSON.stringify(value, null, 2))); // In a JSON text it is the same value.
+}
+
+/** A line of progress or a message, on standard error. */
+export function tell(text: string): void {
+  errorScreen().write(`${visible(text)}\n`);
+}
+
+/** The parts of a home that a command line needs. */
+export type CommandHome = Pick<Home, "dir" | "storeUrl" | "isStore">;
+
+/** The command line that does `text` with this home and store, for people to copy. */
+export function command(home: CommandHome, text: string): string {
+  const { dir, storeUrl } = home;
+  const ofEnvironment = home.isStore(Deno.env.get("HOLDFAST_STORE") ?? "");
+  const store = storeUrl === null || ofEnvironment ? "" : ` --store ${quoted(storeUrl)}`;
+  return `deno task rl ${text}${
+    dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`
+  }${store}`;
+}
+
+const NEXT = /^( *next: )deno task rl (.*)$/gm;
+
+/**
+ * A message whose `next:` lines were written by rooms that know neither the home nor, if they say
+ * RUN, the run.
+ */
+export function completed(message: string, home: CommandHome, run?: string): string {
+  return message.replace(NEXT, (line, next: string, verb: string) => {
+    if (/ --(home|store) /.test(verb)) return line;
+    return next + command(home, run === undefined ? verb : verb.replace(/\bRUN\b/, run));
+  });
+}
+
+/** An argument as a shell reads it. */
+export function quoted(argument: string): string {
+  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Rows under a header, columns as wide as their widest cell. */
+export function table(header: string[], rows: string[][]): string {
+  const widths = header.map((cell, i) =>
+    Math.max(cell.length, ...rows.map((row) => row[i]!.length))
+  );
+  const line = (row: string[]) =>
+    row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();
+  return [header, ...rows].map(line).join("\n");
+}
+
+/** How long ago, as a person says it. */
+export function age(ms: number): string {
+  const s = Math.floor(ms / 1000);
+  if (s < 120) return `${s} s`;
+  if (s < 7200) return `${Math.floor(s / 60)} min`;
+  if (s < 172_800) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86_400)} days`;
+}
+
+/** Bytes, as a person says them. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  return bytes < 2 ** 20
+    ? `${(bytes / 1024).toFixed(1)} KiB`
+    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+/** A number as a person reads it: one that rounds to zero has no sign. */
+export function fixed(value: number, digits: number): string {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+/** A difference as a person reads it, with its sign; one that rounds to zero has none. */
+export function signed(value: number, digits: number): string {
+  const text = fixed(value, digits);
+  return Number(text) > 0 ? `+${text}` : text;
+}
