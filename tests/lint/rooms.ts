@@ -24,6 +24,7 @@ export const IMPORT_TABLE: Record<string, string[]> = {
   testing: BELOW_CLI,
   cli: [...BELOW_CLI, "deno.json"],
   bench: ALL,
+  docs: BELOW_FLOWS,
   "mod.ts": BELOW_CLI,
   entry: ALL,
   examples: [],

@@ -3,6 +3,7 @@ import type { SourceModule } from "./typescript_module.ts";
 
 const FUNCTION_LINES_MAX = 70;
 const FILE_LINES_MAX = 400;
+const FOLDER_FILES_MAX = 25;
 const COLUMNS_MAX = 100;
 /**
  * A private function of so many lines that one place calls stands better in that place, unless its
@@ -101,14 +102,16 @@ function longLines({ texts }: Tree): string[] {
   );
 }
 
-/** Where the test of a file may stand: as it is called, in its room's tests. */
+/** Where the test of a file may stand: as it is called, in the same folder of the tests. */
 function mirrorsOf(path: string): string[] {
   if (path.startsWith(PYTHON_PACKAGE)) {
     const parts = path.slice(PYTHON_PACKAGE.length).replace(/\.py$/, "").split("/");
-    return [`tests/python/test_${parts.join("_")}.py`, `tests/python/test_${parts.at(-1)}.py`];
+    const folder = ["tests/python", ...parts.slice(0, -1)].join("/");
+    // pytest refuses two files of one name, so the name repeats the package.
+    const names = new Set([parts.join("_"), parts.at(-1)!, `${parts[0]}_${parts.at(-1)}`]);
+    return [...names].map((name) => `${folder}/test_${name}.py`);
   }
-  const tested = path.replace(/\.ts$/, "_test.ts");
-  return [`tests/${tested}`, `tests/${roomOf(path)}/${stemOf(path)}_test.ts`];
+  return [`tests/${path.replace(/\.ts$/, "_test.ts")}`];
 }
 
 /**
@@ -221,6 +224,18 @@ function functionsCalledOnce({ modules }: Tree): string[] {
   );
 }
 
+/** Folders with too many files to find one at a glance. */
+function largeFolders({ texts }: Tree): string[] {
+  const counts = new Map<string, number>();
+  for (const path of texts.keys()) {
+    const folder = path.split("/").slice(0, -1).join("/");
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts].filter(([, count]) => count > FOLDER_FILES_MAX).map(([folder, count]) =>
+    `${folder}/: ${count} files`
+  );
+}
+
 /** What a tree has none of. */
 export const RULES: Record<string, (tree: Tree) => string[]> = {
   exports_that_nothing_imports: deadExports,
@@ -236,6 +251,7 @@ export const RULES: Record<string, (tree: Tree) => string[]> = {
 export const COUNTS: Record<string, (tree: Tree) => string[]> = {
   files_over_400_lines: longFiles,
   files_without_a_mirrored_test: unmirrored,
+  folders_over_25_files: largeFolders,
   lines_over_100_columns: longLines,
   short_functions_called_once: functionsCalledOnce,
 };

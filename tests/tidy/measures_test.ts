@@ -15,13 +15,13 @@ const TIDY: Record<string, string> = {
   "room/types.ts": `export type T = number;\n`,
   "room/deep/b.ts": `export const { b, c: [d] } = { b: 1, c: [2] };\n`,
   "tests/room/a_test.ts": `import { a } from "../../room/a.ts";\na;\n`,
-  "tests/room/b_test.ts": `const { b } = await import("../../room/deep/b.ts");\nb;\n`,
+  "tests/room/deep/b_test.ts": `const { b } = await import("../../../room/deep/b.ts");\nb;\n`,
   [`${PACKAGE}/__init__.py`]: "",
   [`${PACKAGE}/x/__init__.py`]: "",
   [`${PACKAGE}/x/y.py`]: `import json\n\nfrom . import z\n`,
   [`${PACKAGE}/x/z.py`]: `import os.path\n`,
-  "tests/python/test_x_y.py": `from holdfast_worker.x import y\n`,
-  "tests/python/test_z.py": `import holdfast_worker.x.z\n`,
+  "tests/python/x/test_x_y.py": `from holdfast_worker.x import y\n`,
+  "tests/python/x/test_z.py": `import holdfast_worker.x.z\n`,
 };
 
 /** A run finds the graph of its record by this. */
@@ -69,7 +69,7 @@ const FOUND: {
     change: {
       [`${PACKAGE}/x/__init__.py`]: `from holdfast_worker.w import v\n`,
       [`${PACKAGE}/w/v.py`]: `from holdfast_worker.x import z\n`,
-      "tests/python/test_v.py": "",
+      "tests/python/w/test_v.py": "",
     },
     findings: [
       `${PACKAGE}/w/v.py with ${PACKAGE}/x/__init__.py`,
@@ -133,12 +133,21 @@ const FOUND: {
     findings: ["other/b.ts", "room/a.ts", `${PACKAGE}/q.py`],
   },
   {
+    measure: "folders_over_25_files",
+    what: "26 files beside each other, none of 25",
+    change: Object.fromEntries([
+      ...Array.from({ length: 26 }, (_, i) => [`other/a${i}.ts`, "export {};\n"]),
+      ...Array.from({ length: 25 }, (_, i) => [`other/deep/a${i}.ts`, "export {};\n"]),
+    ]),
+    findings: ["other/: 26 files"],
+  },
+  {
     measure: "exports_that_nothing_imports",
     what: "a constant that only its own file reads, and one that a room passes on to nobody",
     change: {
       "room/deep/b.ts":
         `export const b = 1;\nexport const own = b;\nown;\n${FOUND_AGAIN}export function passed() {}\n`,
-      "tests/room/b_test.ts": `import { b } from "../../room/deep/b.ts";\nb;\n`,
+      "tests/room/deep/b_test.ts": `import { b } from "../../../room/deep/b.ts";\nb;\n`,
       "room/mod.ts":
         `export { a } from "./a.ts";\nexport * from "./types.ts";\nexport { passed } from "./deep/b.ts";\n`,
       "mod.ts": `export { a, type T } from "./room/mod.ts";\n`,

@@ -13,7 +13,7 @@ const read = (file: string): string => Deno.readTextFileSync(new URL(file, ROOM)
 Deno.test("GRPO whole is at most 150 lines in 3 files", () => {
   const own = read("grpo.ts");
   const imported = [...own.matchAll(/ from "\.\/([^"]+)"/g)].map((found) => found[1]!);
-  deepStrictEqual(imported.toSorted(), ["baselines.ts", "policy_gradient.ts"]);
+  deepStrictEqual(imported.toSorted(), ["credit/baselines.ts", "terms/policy_gradient.ts"]);
   const lines = [own, ...imported.map(read)].map((text) => text.trimEnd().split("\n").length);
   const count = lines.reduce((sum, some) => sum + some);
   ok(count <= 150, `${count} lines: ${lines}`);
@@ -22,7 +22,7 @@ Deno.test("GRPO whole is at most 150 lines in 3 files", () => {
 Deno.test("the file of the loss has every operation of its formula", () => {
   const { loss } = traceAlgorithm(ALGORITHMS.grpo, { dual_clip: 3, entropy_coef: 0.1 });
   const written = new Set(
-    [...read("policy_gradient.ts").matchAll(/(?:\.|\b)(\w+)\(/g)].map(([, name]) => name),
+    [...read("terms/policy_gradient.ts").matchAll(/(?:\.|\b)(\w+)\(/g)].map(([, name]) => name),
   );
   const aggregated = ["input", "scalar", "perSequenceMean", "stepSum", "div"];
   const used = new Set(loss.nodes.map(({ op }) => op as string));

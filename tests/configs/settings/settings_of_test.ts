@@ -91,7 +91,7 @@ Deno.test("what a replan changes is a numeric setting or a place, and no other s
 /**
  * Rooms that carry rules out. What a rule says of one setting stands where the setting is declared.
  */
-const ROOMS = ["cli", "engine", "flows", "flows/stages", "runs", "workers"];
+const ROOMS = ["cli", "engine", "flows", "runs", "workers"];
 /** Rules about two settings; and what stands before a number in a message. */
 const NAMED: Record<string, string[]> = {
   "runs/forks/fixed_by_prefix.ts": ["evaluate.problems", "reference.path", "algorithm.kl_coef"],
@@ -105,14 +105,15 @@ const NAMED: Record<string, string[]> = {
 Deno.test("no list has settings by their paths, except for rules about two of them", () => {
   const known = new Set(LEAVES.map(({ path }) => path));
   const root = new URL("../../../", import.meta.url);
-  const found = ROOMS.flatMap((room) =>
-    [...Deno.readDirSync(new URL(room, root))].map(({ name }) => `${room}/${name}`)
-  )
-    .filter((file) => file.endsWith(".ts")).flatMap((file) => {
-      const text = Deno.readTextFileSync(new URL(file, root));
-      const paths = [...text.matchAll(/"([a-z_]+(?:\.[a-z_]+)+)"/g)].map(([, path]) => path!);
-      const named = [...new Set(paths.filter((path) => known.has(path)))];
-      return named.length === 0 ? [] : [[file, named] as const];
-    });
+  const sources = (dir: string): string[] =>
+    [...Deno.readDirSync(new URL(dir, root))].flatMap(({ name, isDirectory }) =>
+      isDirectory ? sources(`${dir}/${name}`) : name.endsWith(".ts") ? [`${dir}/${name}`] : []
+    );
+  const found = ROOMS.flatMap(sources).flatMap((file) => {
+    const text = Deno.readTextFileSync(new URL(file, root));
+    const paths = [...text.matchAll(/"([a-z_]+(?:\.[a-z_]+)+)"/g)].map(([, path]) => path!);
+    const named = [...new Set(paths.filter((path) => known.has(path)))];
+    return named.length === 0 ? [] : [[file, named] as const];
+  });
   deepStrictEqual(Object.fromEntries(found), NAMED);
 });
