@@ -69,7 +69,7 @@ export type ExecuteOptions = {
   claimed?: RunHead;
   /**
    * Called once this engine owns the run, before anything else is recorded, and awaited: to record
-   * what this execution begins with, and to start what stages need. Nothing runs if it throws.
+   * what this execution starts with, and to start what stages need. Nothing runs if it throws.
    */
   owned?: (epoch: number) => Promise<void>;
   /**
