@@ -77,7 +77,7 @@ async function onTwoHosts(disturb: (live: Live) => Promise<void>): Promise<void>
         overrides: [
           `workers.host=${hosts.engine}`,
           "workers.silent_s=4",
-          "workers.no_progress_s=20",
+          "workers.no_progress_s=60",
         ],
         hosts: {
           one: hosts.one.options({ trainer: 1, reward: 1 }),
