@@ -1,71 +1,53 @@
 import { z } from "zod";
-import { saidOf, type SettingFacts } from "../data/mod.ts";
 import { Config } from "./schema.ts";
+import { readableJson, withDefinitions } from "./schema_definitions.ts";
 
 /** @internal */
 type Json = Record<string, unknown>;
 
 /**
  * The JSON Schema (draft-7) of what people write, for editors: short forms are allowed, fields with
- * defaults are optional. It cannot express rules between fields. The facts of a setting have keys
- * with `x-`; those of a block hold for everything in it.
+ * defaults are optional. It cannot express rules between fields.
  */
 export function configJsonSchema(): Json {
-  const schema = z.toJSONSchema(Config, {
-    target: "draft-7",
-    io: "input",
-    override: ({ zodSchema, jsonSchema }) =>
-      void Object.assign(jsonSchema, factKeys(saidOf(zodSchema as unknown as z.ZodType))),
-  }) as Json;
-  const definitions: Record<string, Json> = {};
+  const schema = z.toJSONSchema(Config, { target: "draft-7", io: "input" }) as Json;
   const flows = (schema.oneOf ?? schema.anyOf) as Json[];
-  for (const flow of flows) withShortForms(flow.properties as Record<string, Json>, definitions);
-  return dropSafeBounds({ ...schema, title: "Holdfast configuration", definitions }) as Json;
+  for (const flow of flows) withShortForms(flow.properties as Record<string, Json>);
+  const whole = { ...schema, title: "Holdfast configuration" };
+  return withDefinitions(withoutNoise(whole) as Json);
 }
 
-function factKeys({ unit, numerics, fork, resume }: Partial<SettingFacts>): Json {
-  const said = { unit, numerics, fork, resume };
-  return Object.fromEntries(
-    Object.entries(said).flatMap(([name, fact]) => fact === undefined ? [] : [[`x-${name}`, fact]]),
-  );
-}
-
-/** Without the bounds of a double's whole numbers, which say nothing to people. */
-function dropSafeBounds(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(dropSafeBounds);
+/** Without what is undefined, and the bounds of a double's whole numbers, which say nothing to people. */
+function withoutNoise(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNoise);
   if (value === null || typeof value !== "object") return value;
   const kept = Object.entries(value).filter(([, part]) =>
-    Math.abs(Number(part)) !== Number.MAX_SAFE_INTEGER
+    part !== undefined && Math.abs(Number(part)) !== Number.MAX_SAFE_INTEGER
   );
-  return Object.fromEntries(kept.map(([key, part]) => [key, dropSafeBounds(part)]));
+  return Object.fromEntries(kept.map(([key, part]) => [key, withoutNoise(part)]));
 }
 
 /** The text of `configs/holdfast.schema.json`. */
 export function configSchemaText(): string {
-  return JSON.stringify(configJsonSchema(), null, 2) + "\n";
+  return readableJson(configJsonSchema(), 100) + "\n";
 }
 
 /** The short forms that `short_forms.ts` expands. */
-function withShortForms(fields: Record<string, Json>, definitions: Record<string, Json>): void {
+function withShortForms(fields: Record<string, Json>): void {
   if (fields.algorithm) fields.algorithm = algorithmBlock(fields.algorithm);
-  const entry = (name: string, schema: Json) => {
-    definitions[name] = schema;
-    return { $ref: `#/definitions/${name}` };
-  };
-  const rewards = (list: Json) => oneOrMany(list, entry("reward", rewardEntry(list.items as Json)));
+  const rewards = (list: Json) => oneOrMany(list, rewardEntry(list.items as Json));
   const path = { type: "string", description: "The file's path." };
-  const sources = (list: Json, name = "source") =>
-    oneOrMany(list, entry(name, { anyOf: [path, list.items as Json] }));
+  const sources = (list: Json) => oneOrMany(list, { anyOf: [path, list.items as Json] });
   if (fields.reward) fields.reward = rewards(fields.reward);
   const data = (fields.data?.properties ?? {}) as Record<string, Json>;
   for (const [part, list] of Object.entries(data)) {
     if (list.items === undefined) continue; // A setting of all sources.
-    data[part] = sources(list, part === "train" ? "training_source" : "source");
+    data[part] = sources(list);
   }
-  if (fields.inputs) fields.inputs = sources(fields.inputs, "prepared_source");
+  if (fields.inputs) fields.inputs = sources(fields.inputs);
   const [decontaminate] = (fields.decontaminate?.anyOf ?? []) as Json[];
   const compared = decontaminate?.properties as Record<string, Json> | undefined;
-  if (compared) compared.sets = sources(compared.sets!, "compared_source");
+  if (compared) compared.sets = sources(compared.sets!);
   const [evaluate] = (fields.evaluate?.anyOf ?? [fields.evaluate]) as (Json | undefined)[];
   const { sets } = (evaluate?.properties ?? {}) as Record<string, Json>;
   const set = (sets?.items as Json | undefined)?.properties as Record<string, Json> | undefined;
@@ -127,11 +109,7 @@ function oneOrMany(list: Json, entry: Json): Json {
 
 function either(short: Json, long: Json): Json {
   const { description, default: fallback, ...rest } = long;
-  return {
-    ...(description === undefined ? {} : { description }),
-    ...(fallback === undefined ? {} : { default: fallback }),
-    anyOf: [short, rest],
-  };
+  return { description, default: fallback, anyOf: [short, rest] };
 }
 
 function optionsOf(union: Json): Json[] {

@@ -46,19 +46,26 @@ Deno.test("the schema accepts every short form", () => {
 
 Deno.test("every field of the schema has a description", () => {
   const bare: string[] = [];
+  const schema = configJsonSchema();
+  const definitions = schema.$defs as Record<string, { description?: string }>;
+  const names = new Set<string>();
   const visit = (node: unknown, path: string) => {
     if (node === null || typeof node !== "object") return;
     const { properties = {}, ...rest } = node as {
       properties?: Record<string, { description?: string; $ref?: string }>;
     };
     for (const [name, field] of Object.entries(properties)) {
-      if (!field.description) bare.push(`${path}.${name}`);
+      const referred = field.$ref?.replace("#/$defs/", "");
+      if (referred) names.add(referred);
+      const { description } = referred ? definitions[referred]! : field;
+      if (!description) bare.push(`${path}.${name}`);
       visit(field, `${path}.${name}`);
     }
     for (const [key, part] of Object.entries(rest)) {
       if (typeof part === "object") visit(part, `${path}/${key}`);
     }
   };
-  visit(configJsonSchema(), "");
+  visit(schema, "");
   deepStrictEqual(bare, []);
+  ok(names.size > 0, "nothing is said once");
 });

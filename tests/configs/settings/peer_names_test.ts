@@ -25,7 +25,7 @@ const SCHEMA = JSON.parse(
  * several words.
  */
 function admits(schema: Schema, part: unknown): boolean {
-  if (schema.$ref) return admits(SCHEMA.definitions[schema.$ref.split("/").at(-1)!], part);
+  if (schema.$ref) return admits(SCHEMA.$defs[schema.$ref.split("/").at(-1)!], part);
   const branches = schema.anyOf ?? schema.oneOf;
   if (branches) return branches.some((branch) => admits(branch, part));
   if (Array.isArray(part)) {
