@@ -25,7 +25,7 @@ export function pairOf(row: Row): PreferencePair {
       `Cannot compare the completions of row '${row_id}' because it was not read as a preference`,
     );
   }
-  return { row_id, prompt, chosen: completion, rejected, margin, tools };
+  return { row_id, prompt, chosen: completion, rejected, margin, ...(tools && { tools }) };
 }
 
 type Sides = { chosen: Prompt; rejected: Prompt };

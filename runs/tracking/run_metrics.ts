@@ -106,7 +106,7 @@ async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<Metric
     artifacts,
     row,
   ) as RecordedMetrics;
-  return { key: row.key, loop, round, after, stage, version, at_ms, metrics };
+  return { key: row.key, loop, round, ...(after && { after }), stage, version, at_ms, metrics };
 }
 
 /** Keys of the results and rounds that a fork started with: its first rows, of no engine. */

@@ -7,7 +7,7 @@ Deno.test("partsOf() hashes each field by its value, whatever the order of its k
   deepStrictEqual(Object.keys(parts), ["a", "b"]);
   strictEqual(parts.a, partsOf({ a: { y: 2, x: 1 } }).a);
   notStrictEqual(parts.b, partsOf({ b: [2] }).b);
-  strictEqual(partsOf({ a: undefined }).a, hashJson(null));
+  deepStrictEqual(partsOf({ a: undefined }), {});
 });
 
 Deno.test("fieldTexts() shows each field as canonical JSON, and no field that is undefined", () => {
