@@ -19,7 +19,7 @@ import { asPinned, pinnedModels } from "./hub_models.ts";
 import { checkRelease } from "./release.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
-import { asStarted } from "../start/start_from.ts";
+import { asStarted, resolvedStart } from "../start/start_from.ts";
 import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
 
 /** A definition whose configuration is checked by its schema when it is built. */
@@ -58,21 +58,21 @@ export async function runGraph<In, C, T>(
     const known = id === undefined ? null : await open.store.head(id);
     // A script names revisions; their commits are the recorded ones, or those of now.
     const looking = { onSetup: session.onSetup, download: false };
-    const config = known === null
-      ? (await pinnedModels(given, looking)).config
-      : asStarted(asPinned(given, JSON.parse(known.config)), JSON.parse(known.config));
-    const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
-      return {
-        ...await executeRun(open, { head, graph: definition.build(config) }, session),
-        run: head.id,
-      };
+      const { config: pinned } = await pinnedModels(given, looking);
+      const { config, start } = await resolvedStart(open, definition, { config: pinned });
+      const head = await createRun(open, definition, { config, start, entry, id, name });
+      const graph = definition.build(config);
+      return { ...await executeRun(open, { head, graph }, session), run: head.id };
     }
+    const recorded = JSON.parse(known.config);
+    const config = asStarted(asPinned(given, recorded), recorded);
     if (!hasEnded(known)) await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
     const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
-    return { ...await executeRun(open, { head, graph }, { ...session, settings }), run: head.id };
+    const run = { head: known, graph };
+    return { ...await executeRun(open, run, { ...session, settings }), run: known.id };
   });
 }
 

@@ -129,34 +129,46 @@ function issueText(name: string, { path, message }: z.core.$ZodIssue): string {
 }
 
 /**
- * Checkpoints whose files are there, by version.
+ * Checkpoints whose files are there, by version: those that the run saved, and those that it started
+ * from itself.
  * @throws {InvalidInputError} If rows of another release cannot be read, naming what.
  */
 async function keptCheckpoints(home: Home, { id }: RunHead): Promise<Map<string, CheckpointNote>> {
   const rows = await home.store.read(id, {
-    kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
+    kinds: [
+      "note/version",
+      "note/checkpoint",
+      "note/checkpoint_dropped",
+      "note/checkpoint_set_aside",
+    ],
   });
   const notes = new Map<string, CheckpointNote>();
+  const starts = new Map<string, CheckpointNote>();
   const wrong = new Map<string, string>();
-  for (const row of rows.filter(isReadable)) {
-    const value = recordedValue(row);
-    if (row.kind !== "note/checkpoint") {
-      wrong.delete(row.key);
-      if ((value as { dir?: string }).dir === notes.get(row.key)?.dir) notes.delete(row.key);
-      continue;
-    }
+  const take = (into: Map<string, CheckpointNote>, version: string, value: unknown) => {
     const { data, error } = CheckpointNote.strip().safeParse(value);
-    if (data) notes.set(row.key, data);
-    else wrong.set(row.key, issueText("checkpoint", error.issues[0]!));
+    if (data) into.set(version, data);
+    else wrong.set(version, issueText("checkpoint", error.issues[0]!));
+  };
+  for (const row of rows.filter(isReadable)) {
+    const value = recordedValue(row) as { dir?: string; start?: { checkpoint: unknown } };
+    if (row.kind === "note/checkpoint") take(notes, row.key, value);
+    else if (row.kind === "note/version") {
+      if (value.start) take(starts, row.key, value.start.checkpoint);
+    } else {
+      wrong.delete(row.key);
+      if (value.dir === notes.get(row.key)?.dir) notes.delete(row.key);
+    }
   }
-  if (notes.size === 0 && wrong.size > 0) {
+  const known = new Map([...starts, ...notes]);
+  if (known.size === 0 && wrong.size > 0) {
     throw new InvalidInputError(
       `this release cannot read the checkpoints of run '${id}': ${[...wrong.values()][0]}`,
       { run: id },
     );
   }
-  for (const [version, { dir }] of notes) if (!await isThere(dir)) notes.delete(version);
-  return notes;
+  for (const [version, { dir }] of known) if (!await isThere(dir)) known.delete(version);
+  return known;
 }
 
 async function isThere(dir: string): Promise<boolean> {

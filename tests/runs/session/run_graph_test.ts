@@ -170,3 +170,47 @@ Deno.test("resumeRun() says what is missing: the run, or the graph in its module
     }
   });
 });
+
+const echoed: unknown[] = [];
+const echo = defineStage({
+  name: "echo",
+  version: 1,
+  input: z.strictObject({ config: z.unknown(), round: z.number() }),
+  output: z.number(),
+  run({ config, round }) {
+    echoed.push((config as { start_from?: string }).start_from);
+    if (broken && round > 0) throw new RangeError("out of order");
+    return round;
+  },
+});
+
+/** Exported, as `resume` imports it. A stage reads the whole configuration. */
+export const counted = graph(
+  "counted",
+  z.strictObject({ rounds: z.number(), start_from: z.string().optional() }),
+  (g, config) => {
+    const { rounds: times } = config;
+    const n = g.stage(echo, { config, round: 0 }, { as: "before" });
+    return g.loop("round", { times, carry: { n } }, (r) => ({
+      n: r.stage(echo, { config, round: r.index }),
+    }));
+  },
+);
+
+Deno.test("runGraph() builds a run with the start that it records, and resumes it", async () => {
+  await withDir(async (home) => {
+    const entry = `${import.meta.url}#counted`;
+    await runGraph(counted, { config: { rounds: 2 }, home, entry, id: "a" });
+    const options = { config: { rounds: 3, start_from: "a" }, home, entry, id: "b" };
+    broken = true;
+    echoed.length = 0;
+    strictEqual((await runGraph(counted, options)).status, "failed");
+    broken = false;
+    deepStrictEqual(await runGraph(counted, options), {
+      status: "done",
+      output: { n: 3 },
+      run: "b",
+    });
+    deepStrictEqual(new Set(echoed), new Set(["a@2"]));
+  });
+});

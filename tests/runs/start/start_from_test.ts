@@ -118,6 +118,24 @@ Deno.test("a run of 3 rounds and 3 more of a run that starts from it are a run o
   deepStrictEqual([...await steps("a"), ...await steps("b")], await steps("whole"));
 });
 
+Deno.test("a run can start from a start, also before that one has saved anything itself", async () => {
+  const home = await freshFakeHome();
+  await create(home, "a", SAVED);
+  const whole = await executeFake(home, "a");
+  await create(home, "b", { ...SAVED, start_from: "a@2" });
+  const cut = (home.store as MemoryStore).restarted({ crash_after_appends: 4 });
+  await rejects(executeFake(home, "b", { store: cut }), Crashed);
+  deepStrictEqual(await home.store.read("b", { kinds: ["note/checkpoint"] }), []);
+  const head = await create(home, "c", { start_from: "b" });
+  strictEqual(JSON.parse(head.config).start_from, "b@2");
+  strictEqual((await executeFake(home, "c")).digest, whole.digest);
+  await executeFake(home, "b");
+  for (const round of [2, 4]) {
+    await create(home, `d${round}`, { start_from: `b@${round}` });
+    strictEqual((await executeFake(home, `d${round}`)).digest, whole.digest);
+  }
+});
+
 Deno.test("the run that it starts from may be another release's, and deleted afterwards", async () => {
   const home = await freshFakeHome();
   await create(home, "a", SAVED);
