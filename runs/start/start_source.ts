@@ -66,7 +66,7 @@ export async function startRound(
 ): Promise<StartRound> {
   const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop.name}/` });
   const begun = (await startOf(home.store, head))?.round ?? 0;
-  // With a lag, a start also has rows of rounds before it, with the values of its own.
+  // With a lag, a start also has rows of the rounds before it, with the same values.
   const own = rows.filter(({ key }) => Number(key.slice(loop.name.length + 1)) >= begun);
   const checkpoints = await keptCheckpoints(home, head);
   const possible: StartRound[] = [];
