@@ -21,6 +21,7 @@ import { findRun } from "../home/find_run.ts";
 import type { Home } from "../home/home.ts";
 import { refuseOtherHome } from "../home/run_directories.ts";
 import { currentConfig } from "../session/settings.ts";
+import { startOf } from "./start_note.ts";
 
 /** A model that a round passed on, by the name under which it did, and its checkpoint. */
 export type StartModel = { name: string; policy: Policy; checkpoint: CheckpointNote };
@@ -64,7 +65,9 @@ export async function startRound(
   { round }: StartFrom,
 ): Promise<StartRound> {
   const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop.name}/` });
-  const own = rows.filter(({ key }) => !key.slice(loop.name.length + 1).includes("/"));
+  const begun = (await startOf(home.store, head))?.round ?? 0;
+  // With a lag, a start also has rows of the rounds before it, with the same values.
+  const own = rows.filter(({ key }) => Number(key.slice(loop.name.length + 1)) >= begun);
   const checkpoints = await keptCheckpoints(home, head);
   const possible: StartRound[] = [];
   let lacks: string[] = [];

@@ -136,6 +136,18 @@ Deno.test("a run can start from a start, also before that one has saved anything
   }
 });
 
+Deno.test("with a lag, the rounds before a start are none to start from", async () => {
+  const home = await freshFakeHome();
+  await create(home, "a", { ...SAVED, lag: 1 });
+  await executeFake(home, "a");
+  await create(home, "b", { ...SAVED, lag: 1, start_from: "a@3" });
+  await executeFake(home, "b");
+  deepStrictEqual(Object.keys(await carried(home, "b")).slice(0, 2), ["2", "3"]);
+  await rejects(create(home, "c", { lag: 1, start_from: "b@2" }), {
+    message: /keeps no checkpoint after round 2; a start is possible after round 3, 4, 5, 6$/,
+  });
+});
+
 Deno.test("the run that it starts from may be another release's, and deleted afterwards", async () => {
   const home = await freshFakeHome();
   await create(home, "a", SAVED);
