@@ -2,5 +2,5 @@
 export function loopAndRound(text: string): { loop?: string; round: number } | null {
   const [, loop, round] = /^(?:([^/]+)\/)?(\d+)$/.exec(text) ?? [];
   if (round === undefined) return null;
-  return { loop, round: Number(round) };
+  return { ...(loop !== undefined && { loop }), round: Number(round) };
 }

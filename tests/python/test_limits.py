@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast_worker import limits
 
-ROOM = Path(__file__).parents[2] / "workers"
+ROOM = Path(__file__).parents[2] / "workers" / "line"
 
 
 def _number(text: str) -> int:
