@@ -68,7 +68,7 @@ export type ExecuteOptions = {
   /** The head, if this engine's owner has already claimed the run; otherwise it is claimed here. */
   claimed?: RunHead;
   /**
-   * Called once this engine owns the run, before anything else is recorded, and awaited: to record
+   * Called once this engine owns the run, and has reopened a failed one, and awaited: to record
    * what this execution starts with, and to start what stages need. Nothing runs if it throws.
    */
   owned?: (epoch: number) => Promise<void>;

@@ -113,8 +113,8 @@ export async function createRun<In, C, T>(
     : await resolvedStart(home, definition, { config: given });
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   await refuseUsed(home, owner);
-  if (start) rest.prefix = { rows: await startRows(home, { owner, start }) };
   await refuseOlderJournal(home, owner.run);
+  if (start) rest.prefix = { rows: await startRows(home, { owner, start }) };
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
