@@ -107,7 +107,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     queue: head.queue,
     priority: head.priority,
     parent: parent ? { run: parent.run, loop: parent.loop, round: parent.round } : null,
-    ...(start && { start: { run: start.run, loop: start.loop, round: start.round } }),
+    start: start ? { run: start.run, loop: start.loop, round: start.round } : undefined,
     graph: graphName(head),
     graph_hash: head.graph_hash,
     epoch: head.epoch,

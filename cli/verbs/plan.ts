@@ -49,7 +49,7 @@ async function printPlan(
       arithmetic,
       placement,
       models,
-      ...(start && { start }),
+      start: start ?? undefined,
       questions: questionsOf(loaded.config, rows),
     });
   }

@@ -40,7 +40,7 @@ async function* readCsv(file: PackedFile): AsyncGenerator<Columns> {
         text(message)
       }); every row must have one cell per column of the first ` +
         "row, and a cell with a comma, quote or newline must be quoted",
-      { file: file.named, ...(lines !== undefined && { line: lines }) },
+      { file: file.named, line: lines },
     );
   } finally {
     bytes.destroy();

@@ -48,17 +48,18 @@ export function preparedColumns(
       ? writtenChat(side)
       : [{ role: "assistant", content: side }];
   const pair = rejected !== undefined;
-  return {
+  const columns = {
     data_source,
-    ...(tools !== undefined && { tools }),
+    tools,
     prompt: writtenChat(prompt),
-    ...(completion !== undefined && { [pair ? "chosen" : "completion"]: answering(completion) }),
-    ...(pair && { rejected: answering(rejected) }),
-    ...(margin !== undefined && { margin }),
-    ...(answer !== undefined && { reward_model: { style: "rule", ground_truth: answer } }),
+    [pair ? "chosen" : "completion"]: completion === undefined ? undefined : answering(completion),
+    rejected: pair ? answering(rejected) : undefined,
+    margin,
+    reward_model: answer === undefined ? undefined : { style: "rule", ground_truth: answer },
     extra_info: { index: row_id, split, file, row: number },
     ...kept,
   };
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
 /** Columns of what somebody says: text, or messages with a role. */

@@ -121,7 +121,7 @@ export class Home {
     return new Home(home, {
       store,
       artifacts: new ArtifactStore(`${home}/artifacts`),
-      ...(url !== null && { postgres: url }),
+      postgres: url ?? undefined,
     });
   }
 

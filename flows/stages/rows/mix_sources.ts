@@ -115,7 +115,7 @@ export function reportMixture(
     drawn: after[i]!,
     repeated: Math.max(0, after[i]! - sizes[i]!),
     share: weights[i]! / total,
-    ...(recent && { recent: recent[i]! }),
+    recent: recent?.[i],
   }));
   ctx.note("mixture", ctx.key, { round, sources });
   ctx.emit({
