@@ -38,7 +38,7 @@ const CHECKS: Record<string, string[]> = {
     "-A",
     "--quiet",
     "--no-check",
-    ...["json_schema", "settings_page", "changed_settings"].map((name) =>
+    ...["json_schema", "settings/settings_page", "settings/changed_settings"].map((name) =>
       `tests/configs/${name}_test.ts`
     ),
     "tests/runs/forks/fixed_by_prefix_test.ts",

@@ -19,7 +19,7 @@ const EXAMPLE = `${ROOT}examples/my_algorithm`;
 /** In the room of the algorithms a file imports its neighbours, not the whole product. */
 const NEIGHBOURS = `import { z } from "zod";
 import { defineAlgorithm } from "./algorithm.ts";
-import { groupZscore } from "./baselines.ts";
+import { groupZscore } from "./credit/baselines.ts";
 import { perSequenceMean, sequenceMean, tokenMean, where } from "./language/mod.ts";`;
 
 const python = await pythonFile(`${EXAMPLE}.py`);
@@ -182,13 +182,13 @@ const CHECKS: Record<string, string[]> = {
     "--no-check",
     ...[
       "table",
-      "terms",
+      "terms/terms",
       "identities",
-      "kl",
+      "terms/kl",
       "peers",
       "profiles",
       "recorded_losses",
-      "truncation",
+      "terms/truncation",
     ].map((name) => `tests/algs/${name}_test.ts`),
     "tests/bench/learning_test.ts",
   ],
