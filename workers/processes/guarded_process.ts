@@ -1,14 +1,16 @@
 /**
  * Runs its arguments as a command that reads so many bytes of our input, until that ends or until
- * our input does: a process that is gone has closed the other end.
+ * our input does: a process that is gone has closed the other end. The tools that it needs are also
+ * found where the command's PATH has none.
  */
 const GUARDED = `exec 3<&0
+tools=$PATH:/usr/bin:/bin
 bytes=$1
 shift
-input=$(head -c "$bytes" <&3 2>/dev/null; echo .)
+input=$(PATH=$tools head -c "$bytes" <&3 2>/dev/null; echo .)
 printf %s "\${input%.}" 2>/dev/null | "$@" 3<&- &
 child=$!
-{ cat <&3; kill -KILL 0; } >/dev/null 2>&1 &
+{ PATH=$tools cat <&3; kill -KILL 0; } >/dev/null 2>&1 &
 guard=$!
 wait $child
 code=$?

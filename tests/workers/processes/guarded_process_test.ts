@@ -27,6 +27,15 @@ Deno.test("the terminal's Ctrl-C reaches no process that runCommand() or runPyth
   ]);
 });
 
+Deno.test("runCommand() needs nothing on PATH, and leaves PATH to the command", async () => {
+  const command = [python, "-c", "import os; print(os.environ['PATH'])"];
+  deepStrictEqual(await runCommand(command, { env: { PATH: "/nowhere" } }), {
+    success: true,
+    code: 0,
+    lines: ["/nowhere"],
+  });
+});
+
 Deno.test("runPython() ends the module and rejects with the signal's reason", async () => {
   const dir = await Deno.makeTempDir({ prefix: "guarded_process_test_" });
   try {
