@@ -203,10 +203,12 @@ async function newestVersions(
   const digests = await recordedDigests(store, head);
   const newestOf = (group?: string): NewestVersion | null => {
     const own = versions.filter((row) => value<VersionNote>(row).group === group);
-    // A run that starts from another one's version names its base after that.
-    const [newest] = own.toReversed().toSorted((a, b) =>
-      value<VersionNote>(b).number - value<VersionNote>(a).number
-    );
+    // A run that starts from another one's version records its base after that.
+    const started = own.some((row) => value<VersionNote>(row).start);
+    const newest = own.findLast((row) => {
+      const { number, start } = value<VersionNote>(row);
+      return !started || start !== undefined || number > 0;
+    });
     if (newest === undefined) return null;
     return {
       version: newest.key,

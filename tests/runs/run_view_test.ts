@@ -45,6 +45,25 @@ Deno.test("runView() of a run that no engine has taken is interrupted and empty"
   strictEqual(graphName(head), "online");
 });
 
+Deno.test("runView() shows the policy that was trained last, though numbers start again after a warm-up", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { rounds: 3 });
+  await executeFake(home, "a");
+  const head = (await home.store.head("a"))!;
+  const rows = await home.store.read("a");
+  const [row] = rows.filter(({ kind }) => kind === "note/version").slice(-1);
+  const later = [0, 1].map((number) => ({
+    ...row!,
+    key: `later ${number}`,
+    value: JSON.stringify({ ...JSON.parse(row!.value), number, steps: [] }),
+  }));
+  await home.store.create({ ...head, id: "b" }, [...rows, ...later]);
+  const newest = async (id: string) =>
+    (await runView(home.store, (await home.store.head(id))!, NOTHING_LIVE)).policy!;
+  const { version, number } = await newest("b");
+  deepStrictEqual([(await newest("a")).number, version, number], [3, "later 1", 1]);
+});
+
 Deno.test("runView() shows a run although rows of it are damaged", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
