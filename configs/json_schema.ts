@@ -17,7 +17,7 @@ export function configJsonSchema(): Json {
   return withDefinitions(withoutNoise(whole) as Json);
 }
 
-/** Without what is undefined, and the bounds of a double's whole numbers, which say nothing to people. */
+/** Without undefined fields and a double's bounds of whole numbers, which tell people nothing. */
 function withoutNoise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNoise);
   if (value === null || typeof value !== "object") return value;

@@ -95,9 +95,9 @@ export type RoundEvaluation = (
 type Around = { measure: Measure; every_rounds: number | null; start: Ref<Policy> };
 
 /**
- * Evaluates `start`, unless the rounds continue another run's, which did. `start`: the same policy, for the rounds to start with; `evaluated`: what a
- * round does between training and its checkpoint; `after`: what remains to be evaluated once the
- * rounds are over.
+ * Evaluates `start`, unless the rounds continue another run's, which did. `start`: the same policy,
+ * for the rounds to start with; `evaluated`: what a round does between training and its checkpoint;
+ * `after`: what remains to be evaluated once the rounds are over.
  */
 export function aroundRounds(
   g: GraphBuilder,
