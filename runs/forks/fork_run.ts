@@ -37,7 +37,7 @@ import type { Home } from "../home/home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
 import { linkedCheckpoint } from "./linked_checkpoint.ts";
 import { Rows, SHIPPED } from "../../flows/mod.ts";
-import { refuseOtherHome, refuseUsed } from "../home/run_directories.ts";
+import { refuseOtherHome } from "../home/run_directories.ts";
 import { recordedDefinition } from "../session/run_graph.ts";
 import { slotsOf } from "../session/serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "../session/settings.ts";
@@ -80,10 +80,6 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   await refuseOtherHome(home, run);
   const collected = await timesCollected(home, run);
   const { definition, config, prefix, settings } = await planFork(home, run, options);
-  const owner = await home.owner(id);
-  await refuseUsed(home, owner);
-  const checkpoints = await keepCheckpoints(home, { owner, prefix });
-  const rows = [...prefix.rows, ...settingsRows(settings), ...checkpoints];
   const name = (config as Partial<Config>).name ?? run.name;
   const needs = options.needs ?? slotsOf(withSettings(config as Config, settings));
   const child = {
@@ -93,7 +89,11 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
     queue,
     priority,
     needs,
-    prefix: { parent: prefix.parent, rows },
+    inherited: async (owner: DirectoryOwner) => {
+      const checkpoints = await keepCheckpoints(home, { owner, prefix });
+      const rows = [...prefix.rows, ...settingsRows(settings), ...checkpoints];
+      return { parent: prefix.parent, rows };
+    },
   };
   const head = await createRun(home, definition as GraphDefinition, { config, ...child });
   if (await timesCollected(home, run) === collected) return head;

@@ -21,6 +21,7 @@ import {
   unreachableArtifacts,
 } from "../../engine/mod.ts";
 import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
+import { creation } from "../home/creation.ts";
 import type { Home } from "../home/home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
 import { isLive, livingRuns, runsOf } from "./living_engines.ts";
@@ -321,6 +322,7 @@ class Collection {
    */
   async #strayCheckpoints(stores: readonly Store[]): Promise<void> {
     const dir = `${this.#home.dir}/checkpoints`;
+    using _ = await creation(this.#home);
     for (const store of stores) {
       const { id } = await store.identity();
       const known = new Set((await store.heads()).map((head) => head.id));

@@ -44,6 +44,7 @@ import {
   Trainers,
 } from "../../flows/mod.ts";
 import { checkRewards } from "../checks/check_rewards.ts";
+import { creation } from "../home/creation.ts";
 import type { Home } from "../home/home.ts";
 import { checkModelCode, presentModels } from "./hub_models.ts";
 import { JournalMarking, markUnknownArtifacts } from "../garbage/journal_marks.ts";
@@ -98,23 +99,31 @@ export type SessionOptions = {
 
 /**
  * Records a new run. Nothing starts. `start`: what its configuration's `start_from` names, if the
- * caller has resolved it.
+ * caller has resolved it. `inherited`: links what it has from its parent into its directory.
  */
 export async function createRun<In, C, T>(
   home: Home,
   definition: GraphDefinition<In, C, T>,
   options:
-    & { config: NoInfer<In>; entry: string; start?: Start | null }
-    & Omit<CreateOptions, "entry" | "packages">,
+    & {
+      config: NoInfer<In>;
+      entry: string;
+      start?: Start | null;
+      inherited?: (owner: DirectoryOwner) => Promise<NonNullable<CreateOptions["prefix"]>>;
+    }
+    & Omit<CreateOptions, "entry" | "packages" | "prefix">,
 ): Promise<RunHead> {
-  const { config: given, start: known, ...rest } = options;
-  const { config, start } = known !== undefined || rest.prefix
+  const { config: given, start: known, inherited, ...rest } = options;
+  const { config, start } = known !== undefined || inherited
     ? { config: given, start: known }
     : await resolvedStart(home, definition, { config: given });
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
+  using _ = await creation(home);
   await refuseUsed(home, owner);
   await refuseOlderJournal(home, owner.run);
-  if (start) rest.prefix = { rows: await startRows(home, { owner, start }) };
+  const prefix = start
+    ? { rows: await startRows(home, { owner, start }) }
+    : await inherited?.(owner);
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
@@ -123,7 +132,7 @@ export async function createRun<In, C, T>(
     home: owner.home,
     packages: { deno: Deno.version.deno, ...thisRelease() },
   };
-  const head = await engine.create(definition, config, { ...rest, ...told });
+  const head = await engine.create(definition, config, { ...rest, ...told, prefix });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
   // An engine marks it again, and says what is in the way.

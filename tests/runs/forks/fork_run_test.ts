@@ -55,6 +55,21 @@ Deno.test("an unchanged fork ends as its parent, from any round", async () => {
   }
 });
 
+Deno.test("of two forks with one id, one is recorded, whole", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  const whole = await executeFake(home, "a");
+  for (let i = 0; i < 5; i++) {
+    const id = `b${i}`;
+    const forks = await Promise.allSettled([6, 6].map((round) => fork(home, "a", { round, id })));
+    const refused = forks.filter((one) => one.status === "rejected");
+    strictEqual(refused.length, 1);
+    match(`${refused[0]!.reason}`, /because it already exists: choose a different --id/);
+    const ended = await executeFake(home, id);
+    deepStrictEqual([same(ended), ended.recoveries[0]!.batches_redone], [same(whole), 0]);
+  }
+});
+
 Deno.test("a fork has the newest settings of a resumed run", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");

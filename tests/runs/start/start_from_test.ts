@@ -230,6 +230,22 @@ Deno.test("a start is redone from its checkpoint by verify, and by its forks", a
   });
 });
 
+Deno.test("of two starts with one id, one is created, whole", async () => {
+  const home = await freshFakeHome();
+  await create(home, "a", SAVED);
+  const whole = await executeFake(home, "a");
+  for (let i = 0; i < 5; i++) {
+    const id = `b${i}`;
+    const created = await Promise.allSettled(
+      [3, 3].map((round) => create(home, id, { start_from: `a@${round}` })),
+    );
+    const refused = created.filter((one) => one.status === "rejected");
+    strictEqual(refused.length, 1);
+    match(`${refused[0]!.reason}`, /because it already exists: choose a different --id/);
+    strictEqual((await executeFake(home, id)).digest, whole.digest);
+  }
+});
+
 Deno.test("a damaged start is not replaced by anything", async () => {
   const home = await freshFakeHome();
   await create(home, "a", SAVED);
