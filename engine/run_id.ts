@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { InvalidInputError } from "./errors.ts";
+import { BadDataError, InvalidInputError } from "./errors.ts";
+import type { RunHead } from "./stores/store.ts";
 
 /**
  * A run's id. Directories are named by it, so it is a plain file name: no `/`, no `..`, never
@@ -17,8 +18,17 @@ export function isRunId(id: string): boolean {
   return RUN_ID.test(id);
 }
 
-export function hasRunId({ id }: { id: string }): boolean {
-  return isRunId(id);
+/**
+ * The head of a run as a store has it.
+ * @throws {BadDataError} If no Holdfast has recorded it: directories are named by a run's id.
+ */
+export function checkedHead(head: RunHead): RunHead {
+  if (isRunId(head.id)) return head;
+  throw new BadDataError(
+    `Cannot read run '${shown(head.id)}' because an id is ${RULE}: another ` +
+      "program has written it into the store. Fix: remove its row from the table 'runs', or use another store",
+    { run: head.id },
+  );
 }
 
 /** @throws {InvalidInputError} If the id cannot be a run's. */

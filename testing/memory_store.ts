@@ -106,10 +106,6 @@ export class MemoryStore implements Store {
     return this.#do((journal) => journal.head(run));
   }
 
-  misnamed(): Promise<string[]> {
-    return this.#do((journal) => journal.misnamed());
-  }
-
   heads(filter?: { limit?: number }): Promise<RunHead[]> {
     return this.#do((journal) => journal.heads(filter));
   }

@@ -271,7 +271,6 @@ export class SimulatedStore implements Store {
   finish: Store["finish"] = this.#over("finish");
   release: Store["release"] = this.#over("release");
   identity: Store["identity"] = this.#over("identity");
-  misnamed: Store["misnamed"] = this.#over("misnamed");
   reopen: Store["reopen"] = this.#over("reopen");
   close: Store["close"] = this.#over("close");
 

@@ -5,12 +5,11 @@ import {
   isQueued,
   queueOrder,
   type RunHead,
-  shown,
 } from "../../engine/mod.ts";
 import { didYouMean } from "../../configs/mod.ts";
 import { graphName, type Home } from "../../runs/mod.ts";
 import { json, text } from "../options.ts";
-import { age, fixed, print, printJson, table, tell } from "../display/output.ts";
+import { age, fixed, print, printJson, table } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
@@ -60,8 +59,6 @@ async function listRuns(
   }).filter(({ id, name, status }) =>
     (!wanted || status === wanted) && (id.includes(text) || name.includes(text))
   );
-  const misnamed = await home.store.misnamed();
-  if (misnamed.length > 0) tell(misnamedText(misnamed));
   if (options.json) return printJson(runs);
   if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs matches`);
   if (runs.length === 0) {
@@ -79,17 +76,6 @@ async function listRuns(
     (run.error ?? "").split("\n")[0]!.slice(0, 60),
   ]);
   print(table(["run", "name", "status", "graph", "reward", "age", "last error"], rows));
-}
-
-/** Skipped ids that a line names. */
-const NAMED_MAX = 3;
-
-function misnamedText(ids: readonly string[]): string {
-  const named = ids.slice(0, NAMED_MAX).map((id) => `'${shown(id)}'`).join(", ");
-  const rest = ids.length > NAMED_MAX ? ` and ${ids.length - NAMED_MAX} more` : "";
-  return `skipped ${ids.length} of the store's runs because their ids are not directory names: ` +
-    `${named}${rest}. ` +
-    "Fix: start the ones you need again with a different --id";
 }
 
 /** The position of each waiting run in its queue, from 1. */

@@ -38,8 +38,7 @@ export async function reachableArtifacts(
     }
   };
   for (const store of stores) {
-    // Includes misnamed runs: an invalid id does not justify removing what they refer to.
-    for (const id of [...(await store.heads()).map(({ id }) => id), ...await store.misnamed()]) {
+    for (const { id } of await store.heads()) {
       for await (const { value } of allRows(store, id)) take(value);
     }
   }

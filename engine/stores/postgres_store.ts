@@ -10,7 +10,7 @@ import { ensurePostgresSchema } from "./postgres_schema.ts";
 import { selectRows, statements } from "./postgres_statements.ts";
 import { InvalidInputError } from "../errors.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
-import { checkRunId, hasRunId } from "../run_id.ts";
+import { checkedHead, checkRunId } from "../run_id.ts";
 import { endedAs } from "./run_life.ts";
 import type {
   Appended,
@@ -66,6 +66,7 @@ export class PostgresStore implements Store {
       home = null,
       journal = JOURNAL_VERSION,
     } = run;
+    checkRunId(id);
     const token = crypto.randomUUID();
     const json = [JSON.stringify(needs), parent && JSON.stringify(parent)];
     const values = [
@@ -116,17 +117,7 @@ export class PostgresStore implements Store {
   heads({ limit }: { limit?: number } = {}): Promise<RunHead[]> {
     return this.#do("list the runs", async () => {
       const rows = await this.#link.query(this.#sql.list, [limit ?? null]);
-      return rows.map(toHead).filter(hasRunId);
-    });
-  }
-
-  misnamed(): Promise<string[]> {
-    return this.#do("list the runs", async () => {
-      const rows = await this.#link.query<{ id: string }>(
-        "SELECT id FROM runs ORDER BY no DESC",
-        [],
-      );
-      return rows.filter((row) => !hasRunId(row)).map(({ id }) => id);
+      return rows.map(toHead);
     });
   }
 
@@ -164,7 +155,7 @@ export class PostgresStore implements Store {
         if (mine) return this.#owned(mine);
         const { turn, now_ms } = rows[0]!; // The row of the turn is there without a run, too.
         const chosen = choose(
-          rows.filter(({ id }) => id !== null).map(toHead).filter(hasRunId),
+          rows.filter(({ id }) => id !== null).map(toHead),
           now_ms,
         );
         if (chosen === null) return null;
@@ -355,7 +346,9 @@ const HEAD: readonly (keyof RunHead)[] = [
 ];
 
 function toHead(row: Row): RunHead {
-  return Object.fromEntries(HEAD.map((field) => [field, row[field]])) as unknown as RunHead;
+  return checkedHead(
+    Object.fromEntries(HEAD.map((field) => [field, row[field]])) as unknown as RunHead,
+  );
 }
 
 /** Rows have null if there is no input hash. */

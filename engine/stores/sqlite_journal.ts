@@ -2,7 +2,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Clock } from "../clock.ts";
 import { InvalidInputError } from "../errors.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
-import { checkRunId, hasRunId } from "../run_id.ts";
+import { checkedHead, checkRunId } from "../run_id.ts";
 import { endedAs } from "./run_life.ts";
 import { createTables } from "./sqlite_schema.ts";
 import {
@@ -98,7 +98,7 @@ export class SqliteJournal {
     const { id, name, entry, graph, graph_hash, config, packages } = run;
     const { queue = null, priority = 0, needs = {}, parent = null, home = null } = run;
     const row = this.prepare(INSERT_RUN).get({
-      id,
+      id: checkRunId(id),
       name,
       entry,
       graph,
@@ -137,12 +137,7 @@ export class SqliteJournal {
 
   heads({ limit }: { limit?: number } = {}): RunHead[] {
     const rows = this.prepare("SELECT * FROM runs ORDER BY no DESC LIMIT ?").all(limit ?? NO_LIMIT);
-    return rows.map(toHead).filter(hasRunId);
-  }
-
-  misnamed(): string[] {
-    const rows = this.prepare("SELECT id FROM runs ORDER BY no DESC").all() as { id: string }[];
-    return rows.filter((row) => !hasRunId(row)).map(({ id }) => id);
+    return rows.map(toHead);
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Claimed {
@@ -161,7 +156,7 @@ export class SqliteJournal {
   }
 
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): RunHead | null {
-    const runs = this.prepare(ALL_UNFINISHED).all().map(toHead).filter(hasRunId);
+    const runs = this.prepare(ALL_UNFINISHED).all().map(toHead);
     const chosen = choose(runs, this.#now);
     if (chosen === null) return null;
     const { claimed, head } = this.claim(chosen.run, owner, { lease_ms, force: chosen.force });
@@ -260,7 +255,7 @@ function toHead(row: unknown): RunHead {
   const { no: _, owner, requests, needs, parent, ...rest } = row as HeadRow;
   const orNull = (json: string | null) => json === null ? null : JSON.parse(json);
   const parsed = { owner: orNull(owner), requests: JSON.parse(requests), needs: JSON.parse(needs) };
-  return { ...rest, ...parsed, parent: orNull(parent) };
+  return checkedHead({ ...rest, ...parsed, parent: orNull(parent) });
 }
 
 /** Rows have null if there is no input hash. */

@@ -103,10 +103,6 @@ export class SqliteStore implements Store {
     return this.#read("list the runs", (journal) => journal.heads(filter));
   }
 
-  misnamed(): Promise<string[]> {
-    return this.#read("list the runs", (journal) => journal.misnamed());
-  }
-
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
     const what = `claim run '${shown(run)}'`;
     return this.#write(what, (journal) => journal.claim(run, owner, options));

@@ -131,8 +131,8 @@ export type ReadQuery = {
 };
 
 /**
- * A run with an invalid id (`RunId`) is never returned, claimed or changed: older versions accepted
- * any text, and so may other programs that use the store. `misnamed` lists such runs.
+ * Runs have valid ids (`RunId`). Another program may write to the store: what returns a head throws
+ * BadDataError if its id is not valid.
  */
 export interface Store {
   /** Which journal it is: reveals a home that is used with the wrong store. */
@@ -144,10 +144,8 @@ export interface Store {
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   /** One run's head; null if it does not exist. */
   head(run: string): Promise<RunHead | null>;
-  /** Newest first. `limit`: how many are examined; misnamed ones are left out of the answer. */
+  /** Newest first. `limit`: how many at most. */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
-  /** Ids of the runs that only `read` accepts, because they are not valid ids. */
-  misnamed(): Promise<string[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false)
    * while another owner's lease is fresh, unless `force` (the caller knows that the owner's process

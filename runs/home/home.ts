@@ -32,16 +32,15 @@ type OpenOptions = {
 
 /**
  * The journals that contain runs of a home, one per line: identity and place, which is
- * `holdfast.db` or a PostgreSQL address without the password. Older versions wrote only the
- * addresses.
+ * `holdfast.db` or a PostgreSQL address without the password.
  */
 const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
 /** A line that may be incomplete still counts as a journal that `gc` must not forget. */
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
 /**
- * A journal that contains runs of the home. `id`: its identity, null if an older version wrote the
- * line.
+ * A journal that contains runs of the home. `id`: its identity, null if the line is
+ * torn.
  */
 export type KnownStore = { id: string | null; where: string };
 const isFact = (name: string) => name.endsWith(".json");

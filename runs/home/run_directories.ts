@@ -4,7 +4,6 @@ import {
   type DirectoryOwner,
   InvalidInputError,
   isOwnedBy,
-  isOwnFolder,
   isUnused,
   makeDirectory,
   ownerOf,
@@ -53,10 +52,8 @@ export async function refuseUsed(home: Home, owner: DirectoryOwner): Promise<voi
 
 /**
  * Writes the owner into the run's directories before anything else is written there. A directory
- * with files of an older version, which named no home, is used if the run has recorded that it keeps
- * files there; otherwise it is left unchanged, and nothing in it will be removed. So is one that has
- * lost its owner: it may have changed places with another run's. `make`: also creates missing
- * directories.
+ * with files that has lost its owner is left unchanged, and nothing in it will be removed: it may
+ * have changed places with another run's. `make`: also creates missing directories.
  * @throws {InvalidInputError} If one of them belongs to another run.
  */
 export async function claimDirectories(
@@ -65,7 +62,6 @@ export async function claimDirectories(
   { make }: { make: boolean },
 ): Promise<void> {
   const owner = await home.owner(head.id);
-  let told: boolean | undefined;
   for (const folder of RUN_FOLDERS) {
     const dir = `${home.dir}/${folder}/${head.id}`;
     const found = ownerOf(dir);
@@ -76,11 +72,7 @@ export async function claimDirectories(
       throw belongsTo(dir, { owner, found });
     }
     if ((found?.home === owner.home && found.place === owner.place) || isLink(dir)) continue;
-    if (found === null && !isUnused(dir)) {
-      if (head.home !== null) continue;
-      told ??= await hasRecorded(home, head);
-      if (!told || !isOwnFolder(home.dir, folder)) continue;
-    }
+    if (found === null && !isUnused(dir)) continue;
     if (make || existsSync(dir)) writeOwner(dir, owner);
   }
 }
@@ -99,17 +91,6 @@ async function hasMoved(found: DirectoryOwner, owner: DirectoryOwner): Promise<b
     return false;
   }
   return !existsSync(`${found.place}/nonce`) || await homeNonce(found.place) !== found.home;
-}
-
-/** Whether a row of the run names a file in this home's directories of it. */
-async function hasRecorded(home: Home, { id }: RunHead): Promise<boolean> {
-  const kinds = ["note/checkpoint", "note/publication", "note/reference", "note/exported"] as const;
-  const rows = await home.store.read(id, { kinds: [...kinds] });
-  const homes = [home.dir, Deno.realPathSync(home.dir)];
-  const dirs = homes.flatMap((dir) =>
-    RUN_FOLDERS.map((folder) => JSON.stringify(`${dir}/${folder}/${id}/`).slice(1, -1))
-  );
-  return rows.some(({ value }) => dirs.some((dir) => value.includes(`"${dir}`)));
 }
 
 type Belonging = { owner: DirectoryOwner; found: DirectoryOwner | null };

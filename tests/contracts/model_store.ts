@@ -10,9 +10,7 @@ import {
   type Clock,
   type DequeueOptions,
   type FinalStatus,
-  hasRunId,
   InvalidInputError,
-  isRunId,
   JOURNAL_VERSION,
   type JournalRow,
   type NewRow,
@@ -37,7 +35,7 @@ export class ModelStore implements Store {
 
   create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#done(() => {
-      if (this.#heads.has(run.id)) {
+      if (this.#heads.has(checkRunId(run.id))) {
         throw new InvalidInputError(
           `Cannot create run '${run.id}' because it already exists`,
           { run: run.id },
@@ -85,14 +83,8 @@ export class ModelStore implements Store {
     return this.#done(() => structuredClone(this.#heads.get(checkRunId(run)) ?? null));
   }
 
-  misnamed(): Promise<string[]> {
-    return this.#done(() => [...this.#heads.keys()].reverse().filter((id) => !isRunId(id)));
-  }
-
   heads({ limit = Infinity }: { limit?: number } = {}): Promise<RunHead[]> {
-    return this.#done(() =>
-      structuredClone([...this.#heads.values()].reverse().slice(0, limit).filter(hasRunId))
-    );
+    return this.#done(() => structuredClone([...this.#heads.values()].reverse().slice(0, limit)));
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
@@ -104,8 +96,7 @@ export class ModelStore implements Store {
       const open = [...this.#heads.values()].filter(({ status }) =>
         status === "created" || status === "running"
       );
-      const unfinished = open.filter(hasRunId);
-      const chosen = choose(structuredClone(unfinished), this.clock.now());
+      const chosen = choose(structuredClone(open), this.clock.now());
       if (chosen === null) return null;
       const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
       return claimed ? head : null;

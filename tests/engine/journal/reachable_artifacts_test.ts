@@ -32,7 +32,7 @@ Deno.test("reachableArtifacts() follows references in rows, JSON and MessagePack
   await store.create(newRun("b"), [
     row("y", { value: JSON.stringify({ $artifact: { sha256: "f".repeat(64), bytes: 1 } }) }),
   ]);
-  await store.create(newRun("../misnamed"), [
+  await store.create(newRun("c"), [
     row("z", { value: JSON.stringify({ sha256: "e".repeat(64) }) }),
   ]);
   const found = await reachableArtifacts([store], artifacts);
