@@ -1,14 +1,15 @@
 import { InvalidInputError } from "../errors.ts";
 import type { PostgresLink } from "./postgres_link.ts";
 
+/** Changes with the tables. */
+const SCHEMA_VERSION = 3;
 /**
- * Version n is what the first n lists make of an empty schema. A list that was released never
- * changes. Text is ordered by bytes (COLLATE "C"), so that a prefix is a range. A head row changes
- * with every append: it leaves room in its page and stores its long columns separately, so that the
+ * Text is ordered by bytes (COLLATE "C"), so that a prefix is a range. A head row changes with
+ * every append: it leaves room in its page and stores its long columns separately, so that the
  * change stays small. The journal has no foreign key, because its rows are only inserted from the
  * head that was just updated.
  */
-const VERSIONS: readonly (readonly string[])[] = [[
+const TABLES = [
   `CREATE TABLE holdfast_schema (version integer NOT NULL, checksum text NOT NULL)`,
   `CREATE TABLE runs (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE,
@@ -19,7 +20,7 @@ const VERSIONS: readonly (readonly string[])[] = [[
     owner jsonb, lease_until_ms bigint NOT NULL, requests jsonb NOT NULL, error text,
     created_ms bigint NOT NULL, updated_ms bigint NOT NULL,
     queue text, priority double precision NOT NULL, needs jsonb NOT NULL, parent jsonb,
-    made_by text NOT NULL, claimed_by text
+    made_by text NOT NULL, claimed_by text, home text, journal integer NOT NULL
   ) WITH (fillfactor = 40, toast_tuple_target = 256)`,
   `CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('created', 'running')`,
   `CREATE TABLE journal (
@@ -32,16 +33,10 @@ const VERSIONS: readonly (readonly string[])[] = [[
   `CREATE INDEX journal_key ON journal (run_no, key, seq)`,
   `CREATE TABLE dequeues (turn bigint NOT NULL)`,
   `INSERT INTO dequeues VALUES (0)`,
-], [
-  `ALTER TABLE runs ADD COLUMN home text`,
   `CREATE TABLE identity (id text NOT NULL, since_ms bigint NOT NULL)`,
-  `INSERT INTO identity SELECT replace(gen_random_uuid()::text, '-', ''),
-    least((extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-      (SELECT min(created_ms) FROM runs))`,
-], [
-  `ALTER TABLE runs ADD COLUMN journal integer NOT NULL DEFAULT 1`,
-]];
-const SCHEMA_VERSION = VERSIONS.length;
+  `INSERT INTO identity VALUES (replace(gen_random_uuid()::text, '-', ''),
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`,
+];
 
 /**
  * Our columns with their types, and our indexes: the text of an index or a type depends on the
@@ -64,17 +59,16 @@ const FOUND = `SELECT version, checksum, ${CHECKSUM} AS actual FROM holdfast_sch
 type Found = { version: number; checksum: string; actual: string };
 
 /**
- * Creates the tables in a new database and upgrades older ones; refuses those of a newer Holdfast,
- * and altered ones.
+ * Creates the tables in a new database; refuses those of another version of Holdfast, and altered
+ * ones.
  */
 export async function ensurePostgresSchema(link: PostgresLink): Promise<void> {
   const { where, address: { schema } } = link;
   const before = await recorded(link);
-  if (before?.version === SCHEMA_VERSION && before.checksum === before.actual) return;
-  if (before === null) await assertUtf8(link);
-  if (before !== null) assertOurs(before, link);
+  if (before !== null) return assertOurs(before, link);
+  await assertUtf8(link);
   try {
-    await link.query(migration(schema));
+    await link.query(creation(schema));
   } catch (error) {
     if ((error as { code?: string }).code !== "42P07") throw error; // duplicate_table
     throw new InvalidInputError(
@@ -109,11 +103,10 @@ async function assertUtf8(link: PostgresLink): Promise<void> {
 }
 
 function assertOurs({ version, checksum, actual }: Found, { where }: PostgresLink): void {
-  if (version > SCHEMA_VERSION) {
+  if (version !== SCHEMA_VERSION) {
     throw new InvalidInputError(
-      `Cannot use ${where} because its schema is version ${version} and this Holdfast knows ` +
-        `up to ${SCHEMA_VERSION}: ` +
-        "use the newer Holdfast that created it, or a different database",
+      `Cannot use ${where} because its schema is version ${version} and this Holdfast's is ` +
+        `${SCHEMA_VERSION}: use the Holdfast that created it, or a different database`,
       { store: where, version, known: SCHEMA_VERSION },
     );
   }
@@ -130,21 +123,12 @@ function assertOurs({ version, checksum, actual }: Found, { where }: PostgresLin
  * One transaction. If several processes start at once, the first does the work and the others find
  * it done.
  */
-function migration(schema: string): string {
-  const steps = VERSIONS.map((statements, i) =>
-    `IF known < ${i + 1} THEN\n${
-      statements.map((one) => `EXECUTE $sql$${one}$sql$;`).join("\n")
-    }\nEND IF;`
-  );
-  return `DO $$ DECLARE known integer := 0; BEGIN
+function creation(schema: string): string {
+  return `DO $$ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('holdfast ${schema}', 0));
     IF to_regnamespace('"${schema}"') IS NULL THEN CREATE SCHEMA "${schema}"; END IF;
-    IF to_regclass('"${schema}".holdfast_schema') IS NOT NULL THEN
-      SELECT version INTO known FROM holdfast_schema;
-    END IF;
-    IF known < ${SCHEMA_VERSION} THEN
-      ${steps.join("\n")}
-      DELETE FROM holdfast_schema;
+    IF to_regclass('"${schema}".holdfast_schema') IS NULL THEN
+      ${TABLES.map((one) => `EXECUTE $sql$${one}$sql$;`).join("\n")}
       INSERT INTO holdfast_schema VALUES (${SCHEMA_VERSION}, ${CHECKSUM});
     END IF;
   END $$`;
