@@ -48,7 +48,6 @@ export async function runGate(
   const checking = parts.length === 0 ? checks(total, running) : Promise.resolve();
   const env = await ensureTestEnvironments();
   const made_s = seconds(began);
-  await checking;
   const dir = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
   for (const [name, value] of Object.entries({ ...env, ...ONE_THREAD })) Deno.env.set(name, value);
   const gate = { dir, env, running };
@@ -60,6 +59,7 @@ export async function runGate(
     running,
     say: console.log,
   });
+  await checking;
   const times = ended.flatMap(({ seconds_of }) => [...seconds_of]).sort(([, a], [, b]) => b - a);
   const slow = await tooSlow(times, { gate, part: ownPart(load, cpuSeconds()) });
   addUp(total, ended);
@@ -162,9 +162,9 @@ async function tooSlow(
   times: readonly FileTime[],
   { gate, part }: { gate: Gate; part: number },
 ): Promise<FileTime[]> {
-  const suspected = times.filter(([file, taken]) =>
-    taken * part > FILE_LIMIT_S && !file.startsWith(PROMISES)
-  );
+  const over = (limit_s: number) =>
+    times.filter(([file, taken]) => taken * part > limit_s && !file.startsWith(PROMISES));
+  const suspected = over(FILE_LIMIT_S).length === 0 ? [] : over(FILE_LIMIT_S * await slowness());
   const alone: FileTime[] = [];
   for (const [i, [file]] of suspected.entries()) {
     const [job] = jobsOf([file], { ...gate, dir: `${gate.dir}/alone_${i}` });
