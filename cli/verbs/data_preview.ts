@@ -72,7 +72,6 @@ const ODDITIES: [what: string, holds: (row: Row) => boolean][] = [
       (answer ?? completion ?? givenAnswer(columns)) === undefined,
   ],
   ["rows have an empty answer", (row) => row.answer !== undefined && row.answer.trim() === ""],
-  ["rows have an empty prompt", (row) => row.prompt.length === 0],
 ];
 
 async function warningsOf(table: RowTable): Promise<string[]> {

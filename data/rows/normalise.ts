@@ -67,9 +67,8 @@ function ofRow(
 ): Shape {
   const known = found?.preference || fields.chosen !== undefined ? undefined : found;
   const { keys } = known ?? shapeOf(columns, fields, { preference: false });
-  return keys.messages === undefined
-    ? ofPrompt(columns, { keys, fields })
-    : ofMessages(columns.messages, every_turn);
+  if (keys.messages !== undefined) return ofMessages(columns.messages, every_turn);
+  return keys.text === undefined ? ofPrompt(columns, { keys, fields }) : ofText(columns.text);
 }
 
 /**
@@ -95,6 +94,12 @@ function ofMessages(value: unknown, everyTurn: boolean): Shape {
   return { prompt: messages.slice(0, first), completion };
 }
 
+/** All of a text is learnt, so nothing is its prompt. */
+function ofText(value: unknown): Shape {
+  if (typeof value === "string" && value !== "") return { prompt: "", completion: value };
+  throw new RowProblem("text", value === "" ? "it is empty" : `expected text, got ${kind(value)}`);
+}
+
 type Named = { keys: ShapeKeys; fields: SourceConfig["fields"] };
 
 function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
@@ -109,15 +114,16 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
       }); name the field with \`fields: { prompt: NAME }\``,
     );
   }
-  const prompt = keys.instructions === undefined
-    ? readPrompt(key, value)
-    : readResponsesInput(key, value, read(columns, keys.instructions));
   const answerText = textAnswer(givenAnswer(columns, fields.answer ?? keys.answer));
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
   return {
-    prompt,
+    prompt: value === "" && completion !== undefined
+      ? value
+      : keys.instructions === undefined
+      ? readPrompt(key, value)
+      : readResponsesInput(key, value, read(columns, keys.instructions)),
     ...(completion === undefined ? {} : { completion: readCompletion(completionKey, completion) }),
     ...(answerText === undefined ? {} : { answer: final ?? answerText }),
   };
@@ -178,6 +184,7 @@ const INSTRUCTING = ["system", "developer"];
  * instruction.
  */
 function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
+  if (prompt === "") return undressed(source);
   const tail = source.instruction === undefined ? "" : `\n${source.instruction}`;
   const isChat = typeof prompt !== "string" || source.prompt_as === "chat" ||
     source.system !== undefined;
@@ -192,6 +199,18 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   return source.system === undefined || isInstructed(asked)
     ? asked
     : [{ role: "system", content: source.system }, ...asked];
+}
+
+/** A whole text, which is learnt as it is. */
+function undressed({ system, instruction, prompt_as }: Omit<SourceConfig, "path">): Prompt {
+  const added = { system, instruction, prompt_as: prompt_as === "chat" ? prompt_as : undefined };
+  const [setting] = Object.entries(added).find(([, value]) => value !== undefined) ?? [];
+  if (setting === undefined) return "";
+  throw new RowProblem(
+    "prompt",
+    `the row has no prompt that \`${setting}\` could be added to; leave it out, or name the prompt ` +
+      "with `fields: { prompt: NAME }`",
+  );
 }
 
 function isInstructed(prompt: Prompt): boolean {

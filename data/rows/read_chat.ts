@@ -40,7 +40,8 @@ function readMessage(at: string, value: unknown): Message {
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     throw new RowProblem(at, `expected { role, content }, got ${kind(value)}`);
   }
-  const { role, content, ...more } = value as Columns;
+  const { role, content: written, ...more } = value as Columns;
+  const content = joinedParts(written);
   if (typeof role !== "string") {
     throw new RowProblem(`${at}.role`, `expected text, got ${kind(role)}`);
   }
@@ -63,21 +64,23 @@ function saysNothing(name: string, field: unknown): boolean {
   return field === null || field === undefined || calls;
 }
 
-const TextParts = z.array(z.object({ type: z.string(), text: z.string() }));
+/** Content parts of OpenAI's chats (`text`) and of its Responses, which are all text. */
+const TextParts = z.array(
+  z.object({ type: z.enum(["text", "input_text", "output_text"]), text: z.string() }),
+).min(1);
+
+/** Content as text: parts that are all text say it together. Anything else stays. */
+function joinedParts(content: unknown): unknown {
+  const parts = TextParts.safeParse(content);
+  return parts.success ? parts.data.map(({ text }) => text).join("") : content;
+}
 
 /**
- * The `input` of an OpenAI Responses request, as NeMo-Gym's rows have it: text, or messages whose
- * content is text or a list of parts with text. `instructions` are the system's message.
+ * The `input` of an OpenAI Responses request, as NeMo-Gym's rows have it: text, or messages.
+ * `instructions` are the system's message.
  */
 export function readResponsesInput(field: string, value: unknown, instructions: unknown): Prompt {
-  const prompt = readPrompt(
-    field,
-    !Array.isArray(value) ? value : value.map((message: unknown) => {
-      const parts = TextParts.safeParse((message as Columns | null)?.content);
-      if (!parts.success) return message;
-      return Object.assign({}, message, { content: parts.data.map(({ text }) => text).join("") });
-    }),
-  );
+  const prompt = readPrompt(field, value);
   if (typeof instructions !== "string" || instructions === "") return prompt;
   const messages = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
   return [{ role: "system", content: instructions }, ...messages];

@@ -6,12 +6,14 @@ type Field = string | { path: string; is: keyof typeof IS };
 
 const IS = {
   messages: Array.isArray,
-  boolean: (value: unknown) => typeof value === "boolean",
+  verdict: (value: unknown) => typeof value === "boolean" || value === 0 || value === 1,
 };
 
 /** Where a shape keeps what a run needs; what is absent has its usual place. */
 export type ShapeKeys = {
   messages?: string;
+  /** A whole text, with no prompt. */
+  text?: string;
   prompt?: string;
   completion?: string;
   answer?: string;
@@ -92,7 +94,7 @@ export const ROW_SHAPES: readonly RowShape[] = [
   {
     name: "unpaired_preference",
     from: "TRL unpaired preference",
-    has: ["prompt", "completion", { path: "label", is: "boolean" }],
+    has: ["prompt", "completion", { path: "label", is: "verdict" }],
     keys: { prompt: "prompt" },
     advice:
       "`label` says whether a completion is good; no flow learns from unpaired completions, " +
@@ -142,6 +144,12 @@ export const ROW_SHAPES: readonly RowShape[] = [
     has: ["context_messages"],
     often: ["label"],
     keys: { prompt: "context_messages", answer: "label" },
+  },
+  {
+    name: "text",
+    from: "TRL language modeling",
+    has: ["text"],
+    keys: { text: "text" },
   },
 ];
 

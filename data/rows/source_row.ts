@@ -7,10 +7,11 @@ import type { SourceConfig } from "../source_config.ts";
 import { brokenText } from "../utf8_text.ts";
 
 /**
- * What every row must have besides a prompt. `every_turn`: a completion, which of `messages` has
- * every assistant turn and not the last alone.
+ * What every row must have: a prompt, or what is named besides it. `every_turn`: a completion,
+ * which of `messages` has every assistant turn and not the last alone. A row that is learnt whole
+ * has a completion and an empty prompt.
  */
-export type RowNeeds = "completion" | "every_turn" | "answer" | "preference";
+export type RowNeeds = "prompt" | "completion" | "every_turn" | "answer" | "preference";
 
 /**
  * The row of a source's columns.
@@ -35,6 +36,15 @@ export function readRow(
       found,
     });
     if (needs === undefined || needs === "preference") return row;
+    const isLearnt = needs === "completion" || needs === "every_turn";
+    if (row.prompt === "" && !isLearnt) {
+      throw new RowProblem(
+        source.fields.prompt ?? "prompt",
+        "the prompt is empty; only supervised runs learn rows that are a whole text. Name the " +
+          "prompt with `fields: { prompt: NAME }`",
+      );
+    }
+    if (needs === "prompt") return row;
     const needed = needs === "every_turn" ? "completion" : needs;
     if (row[needed] !== undefined) return row;
     const field = source.fields[needed] ?? needed;

@@ -42,9 +42,9 @@ export async function rowTables(
   const completion = teach === "all" ? "every_turn" : "completion";
   const sources = train.map(({ weight: _, ...source }) => source);
   const tables: RowTables = {};
-  const needs = NEEDS[config.flow!];
+  const needs = NEEDS[config.flow!] ?? { train: "prompt" };
   if (train.length > 0) {
-    const wanted = needs?.train === "completion" ? completion : needs?.train;
+    const wanted = needs.train === "completion" ? completion : needs.train;
     tables.train = await loadRows(sources, { home, say, needs: wanted });
   }
   for (const { split, sources } of evaluationSets(config as Evaluated)) {
@@ -53,7 +53,7 @@ export async function rowTables(
     tables[split] = await loadRows(sources, {
       home,
       say,
-      needs: completions ? completion : needs?.eval,
+      needs: completions ? completion : needs.eval ?? "prompt",
     });
   }
   return tables;

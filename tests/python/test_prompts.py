@@ -53,10 +53,19 @@ def test_encode_supervised_teaches_every_assistant_turn_and_nothing_else(tokeniz
     assert taught == tokens_of(tokenizer, "bb<eos>d<eos>")
 
 
+def test_a_whole_text_is_taught_after_its_first_token(tokenizer):
+    for completion in ("31:13", "31:13<eos>", [{"role": "assistant", "content": "31:13"}]):
+        tokens, mask = encode_supervised(tokenizer, "", completion)
+        assert tokens == tokens_of(tokenizer, "31:13<eos>")
+        assert mask == [0, 1, 1, 1, 1, 1]
+    with pytest.raises(BadDataError, match="no tokens"):
+        encode_prompt(tokenizer, "")
+
+
 @pytest.mark.parametrize(
     ("prompt", "completion", "says"),
     [
-        ("", "x", "no tokens"),
+        ("", [{"role": "assistant", "content": "b"}] * 2, "2 messages"),
         ("a", [{"role": "assistant", "content": "b"}] * 2, "2 messages"),
         (
             [{"role": "user", "content": "a"}],
@@ -115,3 +124,16 @@ def test_a_text_that_begins_with_the_opening_tokens_does_not_get_them_again(name
         assert [token for token, one in zip(tokens, mask) if not one] == rendered
         taught = [token for token, one in zip(tokens, mask) if one]
         assert taught == [*tokens_of(tokenizer, "yo"), tokenizer.eos_token_id]
+
+
+@pytest.mark.parametrize("name", list(OPENS))
+def test_a_whole_text_is_taught_after_the_opening_tokens(name):
+    tokenizer, opening = opening_tokenizer(name), OPENS[name]
+    begins = tokens_of(tokenizer, opening)
+    for text in ("hi", f"{opening}hi", f"hi{tokenizer.eos_token}"):
+        tokens, mask = encode_supervised(tokenizer, "", text)
+        asked = encode_prompt(tokenizer, text)[1]
+        ends = text.endswith(tokenizer.eos_token)
+        assert tokens == (asked if ends else [*asked, tokenizer.eos_token_id])
+        assert tokens[-2:].count(tokenizer.eos_token_id) == 1
+        assert mask == [0] * len(begins) + [1] * (len(tokens) - len(begins))

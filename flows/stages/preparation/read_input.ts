@@ -85,7 +85,7 @@ export const readInput: Stage<Given, ReadInput> = defineStage({
       );
     }
     const source = input.inputs[item.input]!;
-    const map = rowMapper(source, input.needs === "prompt" ? undefined : input.needs);
+    const map = rowMapper(source, input.needs);
     const reading = { input, source, map, artifacts: ctx.artifacts };
     using rows = new RowsFrom(await asSourceFile(item, source));
     const parts: ReadPart[] = [];

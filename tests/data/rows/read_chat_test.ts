@@ -35,6 +35,19 @@ Deno.test("readChat() keeps all fields of a message but nulls, and names the par
   });
 });
 
+Deno.test("readChat() joins content parts that are all text, and names others", () => {
+  const said = (content: unknown) => readChat("messages", [{ role: "user", content }]);
+  for (const type of ["text", "input_text", "output_text"]) {
+    deepStrictEqual(said([{ type, text: "a\n" }, { type: "text", text: "b", image: null }]), [
+      message("user", "a\nb"),
+    ]);
+  }
+  for (const other of [{ type: "image_url", image_url: { url: "x" } }, { type: "text" }, "b"]) {
+    throws(() => said([{ type: "text", text: "a" }, other]), { field: "messages.0.content" });
+  }
+  throws(() => said([]), { field: "messages.0.content" });
+});
+
 Deno.test("a completion of one assistant message is its text", () => {
   const answer = message("assistant", "2");
   strictEqual(readCompletion("completion", [answer]), "2");

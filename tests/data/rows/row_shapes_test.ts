@@ -79,7 +79,15 @@ const ROWS: { shape: string; row: Record<string, unknown>; read?: Record<string,
     row: { context_messages: chat, label: 4 },
     read: { prompt: chat, answer: "4" },
   },
+  { shape: "text", row: { text: "2+2=4", id: 7 }, read: { prompt: "", completion: "2+2=4" } },
 ];
+
+Deno.test("an unpaired preference has its label as a truth value or as 0 or 1", () => {
+  for (const label of [true, false, 0, 1]) {
+    strictEqual(shapeOf({ prompt: "a", completion: "b", label }, {}).name, "unpaired_preference");
+  }
+  strictEqual(shapeOf({ prompt: "a", completion: "b", label: 2 }, {}).name, "prompt_completion");
+});
 
 for (const { shape, row, read } of ROWS) {
   Deno.test(`shapeOf() tells ${shape} by its fields, and its row is read`, () => {
@@ -108,6 +116,6 @@ Deno.test("shapeOf() follows configured fields first, and knows a row of no shap
     fields: ["prompt", "solution"],
     keys: {},
   });
-  strictEqual(shapeOf({ text: "a" }, {}).name, "unknown");
+  strictEqual(shapeOf({ words: "a" }, {}).name, "unknown");
   strictEqual(shapeOf({ prompt: null, question: "q" }, {}).name, "question");
 });

@@ -1,6 +1,6 @@
-import { strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import { SourceConfig } from "../../../data/mod.ts";
-import { readRow } from "../../../data/rows/source_row.ts";
+import { readRow, type RowNeeds } from "../../../data/rows/source_row.ts";
 
 const source = SourceConfig.parse({ path: "a.parquet", fields: { completion: "text" } });
 
@@ -16,6 +16,30 @@ Deno.test("readRow() names file, row and field of what a row lacks", () => {
       "the assistant's",
   });
   throws(() => read({ prompt: 7 }), /^DataError: a\.parquet row 7 prompt: expected text/);
+});
+
+Deno.test("readRow() takes a whole text only where it is learnt, and adds nothing to it", () => {
+  const read = (needs: RowNeeds | undefined, given: Record<string, unknown> = {}) =>
+    readRow({ text: "a b" }, {
+      source: SourceConfig.parse({ path: "a.jsonl", ...given }),
+      place: { file: "a.jsonl", line: 7 },
+      needs,
+    });
+  for (const needs of ["completion", "every_turn", undefined] as const) {
+    const { prompt, completion } = read(needs);
+    deepStrictEqual([prompt, completion], ["", "a b"]);
+  }
+  for (const needs of ["prompt", "answer"] as const) {
+    throws(() => read(needs), /a\.jsonl:7 prompt: the prompt is empty; only supervised runs learn/);
+  }
+  for (const given of [{ system: "s" }, { instruction: "i" }, { prompt_as: "chat" }]) {
+    const [name] = Object.keys(given);
+    throws(() => read("completion", given), {
+      message: `a.jsonl:7 prompt: the row has no prompt that \`${name}\` could be added to; ` +
+        "leave it out, or name the prompt with `fields: { prompt: NAME }`",
+    });
+  }
+  strictEqual(read("prompt", { fields: { prompt: "text" } }).prompt, "a b");
 });
 
 Deno.test("readRow() says what a row has where an answer as text is needed", () => {

@@ -88,9 +88,9 @@ const BROKEN: {
   },
   {
     name: "no prompt",
-    text: lines({ text: "x" }),
+    text: lines({ words: "x" }),
     line: 1,
-    says: /has no 'prompt', 'messages' or 'question' \(it has 'text'\)/,
+    says: /has no 'prompt', 'messages' or 'question' \(it has 'words'\)/,
   },
   {
     name: "an empty prompt",

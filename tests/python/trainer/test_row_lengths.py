@@ -65,6 +65,13 @@ def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
     assert (answer, lengths) == ({"rows": 2, "model_tokens_max": positions}, expected)
 
 
+def test_measure_rows_counts_a_whole_text(tmp_path, model):
+    row = {"row_id": "a", "prompt": "", "completion": "31:13"}
+    tokens, mask = encode_supervised(AutoTokenizer.from_pretrained(model), "", "31:13")
+    _, lengths = measure(tmp_path, model, "completion", [row])
+    assert lengths == [[mask.index(1), len(tokens)]] == [[1, 6]]
+
+
 @pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
 def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arguments(
     tmp_path, model, use

@@ -83,6 +83,8 @@ def encode_rows(
         messages = [*prompt, *_messages(completion)]
         form = chat_format(tokenizer, chat, tools)
         return _encode_chat(form, messages, first=len(prompt))
+    if prompt == "":
+        return [_encode_whole(tokenizer, completion)]
     if isinstance(completion, str):
         tokens = encode_prompt(tokenizer, prompt, chat, tools=tools)[1]
         taught = _ended(tokenizer, _encode(tokenizer, completion))
@@ -132,6 +134,18 @@ def refuse_ignored(
     form = chat_format(tokenizer, chat, tools)
     form.refuse_rendered(messages)
     form.refuse_ignored(messages, len(prompt))
+
+
+def _encode_whole(tokenizer: Any, completion: Prompt) -> Encoded:
+    """
+    All of a text is trained but what the tokenizer puts in front; without that, all but the first
+    token, which nothing comes before.
+    """
+    text = completion if isinstance(completion, str) else _joined(completion)
+    tokens = _ended(tokenizer, _encode_opening(tokenizer, text))
+    opening = _encode_opening(tokenizer, "")
+    context = max(1, len(opening)) if tokens[: len(opening)] == opening else 1
+    return tokens, [0] * context + [1] * (len(tokens) - context)
 
 
 def _encode_chat(

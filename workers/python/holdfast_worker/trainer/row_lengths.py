@@ -113,7 +113,11 @@ class Measured(TypedDict):
 
 def _of_row(row: Row, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
     use, chat, tools, tokenizer = args.use, args.chat, row.get("tools"), model.tokenizer
-    asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
+    if row["prompt"] == "" and use == "completion":
+        tokens, mask = encode_supervised(tokenizer, "", cast("Measured", row)["completion"])
+        asked = tokens[: mask.index(1)]
+    else:
+        asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
     model.check(asked)
     prompt = len(asked)
     if use == "prompt":
