@@ -36,7 +36,7 @@ export type { RecordedMetrics } from "./journal/recorded_metrics.ts";
 export { isNamed, removeTree, REMOVING } from "./files/removal.ts";
 export * from "./graph/resource.ts";
 export type { Backoff } from "./executor/retry.ts";
-export { checkRunId, isRunId, newRunId, RUN_ID, RunId, shown } from "./run_id.ts";
+export { checkRunId, isRunId, newRunId, RUN_ID, RunId } from "./run_id.ts";
 export { hasEnded } from "./stores/run_life.ts";
 export * from "./queue/serve_queues.ts";
 export { SqliteJournal } from "./stores/sqlite_journal.ts";
