@@ -128,7 +128,7 @@ export const EvaluationConfig = z.strictObject({
     "Only the first problems of each result; null: all.",
   ).register(setting, { unit: "problems", rows: true }),
   samples_per_prompt: z.int().positive().default(1).describe(
-    "Samples per problem: avg@k, and pass@k for every k up to it.",
+    "Samples per problem: avg@k, and pass@k and pass^k for every k up to it.",
   ).register(setting, { unit: "samples" }),
   greedy: z.boolean().default(true).describe("Also measure greedy accuracy."),
   majority: z.boolean().default(true).describe(

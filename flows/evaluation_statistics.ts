@@ -23,14 +23,27 @@ export function passAtK(n: number, c: number, k: number): number {
 }
 
 /**
- * pass@k of each problem for k = 1, 2, ..., up to the most samples of any: [k][problem]. null: the
- * problem has fewer than k samples.
+ * Chance that all of `k` samples drawn from `n` are right, if `c` of the `n` are: C(c, k) / C(n, k),
+ * written pass^k. Yao et al. 2024, arXiv:2406.12045, section 3.
  */
-export function passColumns(problems: readonly Decided[]): (number | null)[][] {
+export function passHatK(n: number, c: number, k: number): number {
+  let all = 1;
+  for (let i = 0; i < k; i++) all *= Math.max(0, c - i) / (n - i);
+  return all;
+}
+
+/**
+ * An estimate (`passAtK`, `passHatK`) of each problem for k = 1, 2, ..., up to the most samples of
+ * any: [k][problem]. null: the problem has fewer than k samples.
+ */
+export function passColumns(
+  problems: readonly Decided[],
+  estimate: typeof passAtK,
+): (number | null)[][] {
   const most = Math.max(0, ...problems.map(({ n }) => n));
   return Array.from(
     { length: most },
-    (_, i) => problems.map(({ n, c }) => n > i ? passAtK(n, c, i + 1) : null),
+    (_, i) => problems.map(({ n, c }) => n > i ? estimate(n, c, i + 1) : null),
   );
 }
 

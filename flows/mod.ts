@@ -4,7 +4,7 @@ export { CARRIED } from "./carried.ts";
 export { checkAlgorithm } from "./check_algorithm.ts";
 export { type EvaluationPlan, evaluations, type EvaluationSettings } from "./evaluate.ts";
 export type { RoundEvaluation } from "./evaluate_rounds.ts";
-export { bootstrapIntervals, majorityRight, passAtK } from "./evaluation_statistics.ts";
+export { bootstrapIntervals, majorityRight, passAtK, passHatK } from "./evaluation_statistics.ts";
 export {
   fixedReference,
   learned,

@@ -23,6 +23,7 @@ export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvalu
     avg_at_k,
     maj_at_k = null,
     pass_at,
+    pass_hat,
     samples_per_problem,
     intervals = {},
   } = recorded;
@@ -40,15 +41,16 @@ export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvalu
     `ungraded ${ungraded}`,
     ...(undecided === 0 ? [] : [`undecided ${undecided}`]),
     reward,
-    ...(pass_at ?? []).flatMap((value, i) =>
-      isShown(i + 1, pass_at!.length) ? [`pass@${i + 1} ${fixed(value, 3)}`] : []
-    ),
+    ...shownPasses("pass@", pass_at ?? []),
+    ...shownPasses("pass^", pass_hat ?? []).slice(1),
     ...(maj_at_k === null ? [] : [`maj@${samples_per_problem} ${fixed(maj_at_k, 3)}`]),
   ];
   return parts.join(", ");
 }
 
 /** All up to 8; beyond, powers of two and the last: a line has no room for all. */
-function isShown(k: number, last: number): boolean {
-  return last > 1 && (last <= 8 || k === last || (k & (k - 1)) === 0);
+function shownPasses(name: string, values: readonly number[]): string[] {
+  const last = values.length;
+  const isShown = (k: number) => last > 1 && (last <= 8 || k === last || (k & (k - 1)) === 0);
+  return values.flatMap((value, i) => isShown(i + 1) ? [`${name}${i + 1} ${fixed(value, 3)}`] : []);
 }

@@ -19,9 +19,12 @@ import { didYouMean } from "../suggest.ts";
 
 const EVALUATION = "eval/";
 
-/** A metric as it is recorded: `pass@8`, as people write it, is `pass_at_8`. */
+/**
+ * A metric as it is recorded: `pass@8` and `pass^8`, as people write them, are `pass_at_8` and
+ * `pass_hat_8`.
+ */
 export function metricName(written: string): string {
-  return written.replaceAll("@", "_at_");
+  return written.replaceAll("@", "_at_").replaceAll("^", "_hat_");
 }
 
 export const METRIC_RULES: ((blocks: Blocks) => Issue[])[] = [
@@ -112,7 +115,11 @@ function sampledMetrics(
   const right = rightness(reward, right_at);
   const decides = rewardCalled(reward, right.by);
   return evaluationPasses(evaluate, set).flatMap(({ metrics: under, samples_per_prompt: n }) => {
-    const passes = Array.from({ length: n }, (_, i) => `pass_at_${i + 1}`);
+    const upToN = Array.from({ length: n }, (_, i) => i + 1);
+    const passes = [
+      ...upToN.map((k) => `pass_at_${k}`),
+      ...upToN.slice(1).map((k) => `pass_hat_${k}`),
+    ];
     const votes = majority && n > 1 && decides && answerReader(decides) !== null;
     const names = [
       ...(right.by === null ? [] : [`avg_at_${n}`, ...passes, "right"]),

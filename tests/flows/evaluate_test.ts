@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { evaluationText } from "../../cli/display/evaluation_text.ts";
 import { tableOf } from "../../data/mod.ts";
-import { type Evaluation, passAtK } from "../../flows/mod.ts";
+import { type Evaluation, passAtK, passHatK } from "../../flows/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";
 import { EvaluateConfig } from "../../configs/mod.ts";
 import { FakeSampler } from "../../testing/mod.ts";
@@ -121,19 +121,22 @@ Deno.test("evaluate gives pass@k for every k, maj@k and intervals", async () => 
   // 0, 1, 2 and 3 of 4 are right.
   const complete = ({ draw, sample }: Answer) => sample < draw ? String(draw) : "no";
   const { result } = await evaluated(settings, complete);
-  const expected = [1, 2, 3, 4].map((k) =>
-    [0, 1, 2, 3].reduce((sum, c) => sum + passAtK(4, c, k), 0) / 4
-  );
-  deepStrictEqual(result!.pass_at, expected);
+  const expected = (estimate: typeof passAtK) =>
+    [1, 2, 3, 4].map((k) => [0, 1, 2, 3].reduce((sum, c) => sum + estimate(4, c, k), 0) / 4);
+  deepStrictEqual(result!.pass_at, expected(passAtK));
+  deepStrictEqual(result!.pass_hat, expected(passHatK));
   // Nobody, nobody, two of two sides and everybody agrees on the right answer.
   strictEqual(result!.maj_at_k, (0 + 0 + 0.5 + 1) / 4);
   deepStrictEqual(Object.keys(result!.intervals!).toSorted(), [
     "avg_at_k",
     "maj_at_k",
     "mean_reward",
-    ...expected.map((_, i) => `pass_at_${i + 1}`),
+    ...["pass_at_", "pass_hat_"].flatMap((name) => [1, 2, 3, 4].map((k) => name + k)),
   ]);
-  match(evaluationText(result!), /, 95 % from 0\.\d+ to 0\.\d+, .*, pass@4 0\.750, maj@4 0\.375$/);
+  match(
+    evaluationText(result!),
+    /, 95 % from 0\.\d+ to 0\.\d+, .*, pass@4 0\.750, pass\^2 0\.167, .*, maj@4 0\.375$/,
+  );
   const evaluate = { ...settings.evaluate, majority: false };
   const off = await evaluated({ evaluate }, complete);
   strictEqual(off.result!.maj_at_k, null);

@@ -1,17 +1,16 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { randomStream } from "../../engine/mod.ts";
-import { bootstrapIntervals, majorityRight, passAtK } from "../../flows/mod.ts";
+import { bootstrapIntervals, majorityRight, passAtK, passHatK } from "../../flows/mod.ts";
 import { passColumns, type Vote } from "../../flows/evaluation_statistics.ts";
 
 const vote = (answer: string | null, right = false): Vote => ({ answer, right });
 
 Deno.test("passColumns() has a value for every k that a problem has samples for", () => {
-  deepStrictEqual(passColumns([{ n: 2, c: 1 }, { n: 1, c: 0 }, { n: 0, c: 0 }]), [
-    [0.5, 0, null],
-    [1, null, null],
-  ]);
-  deepStrictEqual(passColumns([]), []);
+  const problems = [{ n: 2, c: 1 }, { n: 1, c: 0 }, { n: 0, c: 0 }];
+  deepStrictEqual(passColumns(problems, passAtK), [[0.5, 0, null], [1, null, null]]);
+  deepStrictEqual(passColumns(problems, passHatK), [[0.5, 0, null], [0, null, null]]);
+  deepStrictEqual(passColumns([], passAtK), []);
 });
 
 Deno.test("passAtK() of all samples is whether any is right, of one their share", () => {

@@ -12,7 +12,9 @@ import {
   bootstrapIntervals,
   majorityRight,
   mean,
+  passAtK,
   passColumns,
+  passHatK,
   type Vote,
 } from "../../evaluation_statistics.ts";
 import { decodedSlab } from "../decoded_slabs.ts";
@@ -40,13 +42,16 @@ const /** @internal */ evaluationSchema = z.strictObject({
   pass_at: z.array(z.number()).nullable().describe(
     "pass@k for k = 1, 2, ..., each over the problems with at least k graded samples.",
   ),
+  pass_hat: z.array(z.number()).nullable().optional().describe(
+    "pass^k for k = 1, 2, ..., over the same problems. Absent: one sample per problem.",
+  ),
   maj_at_k: z.number().nullable().optional().describe(
     "Share of problems whose most common answer is right, ties by lot; null: no reward reads " +
       "answers. Absent: one sample per problem.",
   ),
   intervals: z.record(z.string(), z.tuple([z.number(), z.number()])).optional().describe(
-    "95 % interval of mean_reward, avg_at_k, maj_at_k and each pass_at_N: bootstrap over " +
-      "problems. Absent: fewer than two problems.",
+    "95 % interval of mean_reward, avg_at_k, maj_at_k, each pass_at_N and pass_hat_N: " +
+      "bootstrap over problems. Absent: fewer than two problems.",
   ),
   by_problem: ArtifactRef.describe("JSON: ProblemResult of each problem."),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
@@ -121,8 +126,11 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
     const means = Object.fromEntries(
       Object.entries(columns).map(([of, values]) => [of, mean(values.filter(isKnown))]),
     );
-    const passes = Object.keys(means).filter((of) => of.startsWith("pass_at_"));
-    const pass_at = has_right ? passes.map((_, i) => means[`pass_at_${i + 1}`]!) : null;
+    const upToK = (prefix: string) =>
+      has_right
+        ? Object.entries(means).filter(([of]) => of.startsWith(prefix)).map(([, value]) => value)
+        : null;
+    const pass_at = upToK(PASS_AT);
     const intervals = bootstrapIntervals(columns, ctx.random("bootstrap"));
     const summary: Evaluation = {
       name,
@@ -139,7 +147,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
       pass_at_1: pass_at && pass_at[0]!,
       pass_at_k: pass_at && pass_at.at(-1)!,
       pass_at,
-      ...(asked > 1 && { maj_at_k: means.maj_at_k ?? null }),
+      ...(asked > 1 && { pass_hat: upToK(PASS_HAT), maj_at_k: means.maj_at_k ?? null }),
       greedy,
       ...(Object.keys(intervals).length > 0 && { intervals }),
       by_problem: await ctx.artifacts.putJson(problems),
@@ -179,6 +187,9 @@ async function problemResults(
   return results;
 }
 
+/** Of the names of pass@k and pass^k. */
+const [PASS_AT, PASS_HAT] = ["pass_at_", "pass_hat_"];
+
 type Columns = Record<string, (number | null)[]>;
 
 function rewardColumn(problems: ProblemResult[]): Columns {
@@ -188,17 +199,20 @@ function rewardColumn(problems: ProblemResult[]): Columns {
 /** What is averaged over the problems: [name][problem]. */
 function columnsOf(problems: ProblemResult[]): Columns {
   const counts = problems.map(({ decided: n, right: c }) => ({ n, c }));
-  const passes = passColumns(counts).map((values, i): [string, (number | null)[]] => [
-    `pass_at_${i + 1}`,
-    values,
-  ]);
+  const passes = numbered(PASS_AT, passColumns(counts, passAtK));
+  const hats = numbered(PASS_HAT, passColumns(counts, passHatK));
   const majority = problems.map((one) => one.majority);
   return {
     ...rewardColumn(problems),
     avg_at_k: counts.map(({ n, c }) => n === 0 ? null : c / n),
     ...(majority.some(isKnown) && { maj_at_k: majority }),
-    ...Object.fromEntries(passes),
+    ...Object.fromEntries([...passes, ...hats]),
   };
+}
+
+/** Values for k = 1, 2, ..., each under its name. */
+function numbered<T>(prefix: string, values: readonly T[]): [string, T][] {
+  return values.map((value, i) => [`${prefix}${i + 1}`, value]);
 }
 
 function isKnown(value: number | null): value is number {
@@ -265,8 +279,13 @@ function metricsOf(
   { graded, right, failed, ungraded, intervals = {}, ...summary }: Evaluation,
   under: string,
 ): Record<string, number> {
-  const { avg_at_k, maj_at_k = null, pass_at, mean_reward, samples_per_problem } = summary;
-  const passes = (pass_at ?? []).map((value, i): [string, number] => [`pass_at_${i + 1}`, value]);
+  const { avg_at_k, maj_at_k = null, pass_at, pass_hat, mean_reward, samples_per_problem } =
+    summary;
+  // Of one sample, pass^1 is pass@1.
+  const passes = [
+    ...numbered(PASS_AT, pass_at ?? []),
+    ...numbered(PASS_HAT, pass_hat ?? []).slice(1),
+  ];
   const spelled = (of: string) => of.replace(/_k$/, `_${samples_per_problem}`);
   const bounds = WITH_BOUNDS.filter((of) => of in intervals).flatMap((of): [string, number][] => [
     [`${spelled(of)}_low`, intervals[of]![0]],

@@ -34,10 +34,13 @@ Deno.test("evaluationText() shows no sign before a margin or a mean reward that 
   );
 });
 
-Deno.test("evaluationText() shows pass@k of every k up to 8, and beyond of powers of two and the last", () => {
+Deno.test("evaluationText() shows pass@k and pass^k of every k up to 8, and beyond of powers of two and the last", () => {
   const shown = (n: number) => {
     const pass_at = Array.from({ length: n }, (_, i) => i / n);
-    const text = evaluationText({ ...PROBLEMS, samples_per_problem: n, pass_at });
+    const passes = { pass_at, pass_hat: n > 1 ? pass_at : undefined };
+    const text = evaluationText({ ...PROBLEMS, samples_per_problem: n, ...passes });
+    const hats = [...text.matchAll(/pass\^(\d+)/g)].map(([, k]) => Number(k));
+    deepStrictEqual(hats, n === 12 ? [2, 4, 8, 12] : pass_at.map((_, i) => i + 1).slice(1));
     return [...text.matchAll(/pass@(\d+)/g)].map(([, k]) => Number(k));
   };
   deepStrictEqual([shown(1), shown(4), shown(8)], [[], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 8]]);

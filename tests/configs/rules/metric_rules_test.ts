@@ -17,8 +17,9 @@ const online = (more: object): Blocks =>
 const best = (metric: string) => ({ checkpoints: { keep_best: { metric } } });
 const messages = (more: object) => brokenRules(online(more)).map(({ message }) => message);
 
-Deno.test("metricName() writes pass@8 as it is recorded", () => {
+Deno.test("metricName() writes pass@8 and pass^8 as they are recorded", () => {
   strictEqual(metricName("eval/gsm8k/pass@8"), "eval/gsm8k/pass_at_8");
+  strictEqual(metricName("eval/gsm8k/pass^8"), "eval/gsm8k/pass_hat_8");
 });
 
 Deno.test("keep_best takes a metric of the rounds, and of the loss", () => {

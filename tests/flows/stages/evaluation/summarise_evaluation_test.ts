@@ -6,7 +6,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { EvaluateConfig } from "../../../../configs/mod.ts";
 import { tableOf } from "../../../../data/mod.ts";
-import { type Evaluation, passAtK } from "../../../../flows/mod.ts";
+import { type Evaluation, passAtK, passHatK } from "../../../../flows/mod.ts";
 import { type RunView, runView } from "../../../../runs/mod.ts";
 import { evaluate } from "../../../../flows/evaluate.ts";
 import { online } from "../../../../flows/online.ts";
@@ -193,19 +193,20 @@ Deno.test("training: with drop_sample an ungraded sample is left out alone", asy
   });
 });
 
-/** Share of the k-subsets of n samples that hold one of the first c. */
-function enumerated(n: number, { c, k }: { c: number; k: number }): number {
-  let [hits, all] = [0, 0];
+/** Shares of the k-subsets of n samples that hold one of the first c, and that hold only those. */
+function enumerated(n: number, { c, k }: { c: number; k: number }): { some: number; only: number } {
+  let [some, only, all] = [0, 0, 0];
   for (let subset = 0; subset < 2 ** n; subset++) {
     const members = Array.from({ length: n }, (_, i) => i).filter((i) => subset & (1 << i));
     if (members.length !== k) continue;
     all++;
-    if (members.some((i) => i < c)) hits++;
+    if (members.some((i) => i < c)) some++;
+    if (members.every((i) => i < c)) only++;
   }
-  return hits / all;
+  return { some: some / all, only: only / all };
 }
 
-Deno.test("passAtK() is the share of k-subsets that hold a right sample, by enumeration", () => {
+Deno.test("passAtK() and passHatK() are the shares of k-subsets with a right sample, and with only such", () => {
   const cases = fc.integer({ min: 1, max: 8 }).chain((n) =>
     fc.record({
       n: fc.constant(n),
@@ -214,6 +215,8 @@ Deno.test("passAtK() is the share of k-subsets that hold a right sample, by enum
     })
   );
   fc.assert(fc.property(cases, ({ n, c, k }) => {
-    ok(Math.abs(passAtK(n, c, k) - enumerated(n, { c, k })) < 1e-12, `${n} ${c} ${k}`);
+    const { some, only } = enumerated(n, { c, k });
+    ok(Math.abs(passAtK(n, c, k) - some) < 1e-12, `${n} ${c} ${k}`);
+    ok(Math.abs(passHatK(n, c, k) - only) < 1e-12, `${n} ${c} ${k}`);
   }));
 });
