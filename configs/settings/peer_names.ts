@@ -70,6 +70,8 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   fp16: "set trainer.dtype: bfloat16; float16 is not supported yet",
   torch_dtype: ["trainer.dtype"],
   mask_truncated_completions: "set algorithm: { name: ..., mask_truncated: true }",
+  nll_loss_coef: ["algorithm.nll_coef"],
+  rpo_alpha: ["algorithm.nll_coef"],
   beta: "set algorithm: { kl_coef: ... } to weigh a KL, or algorithm: { name: dpo, beta: ... }",
   kl_coef: "set algorithm: { name: ..., kl_coef: ... }",
   init_kl_coef: "set algorithm: { name: ..., kl_coef: ... }",

@@ -30,6 +30,17 @@ Deno.test("DPO by length takes means over tokens in place of sums", () => {
   near(worked(dpo, { beta: 1, length_normalised: true }).loss(PAIR).loss, Math.log(5 / 4));
 });
 
+Deno.test("DPO with nll_coef adds the chosen completion's mean negative log-likelihood", () => {
+  // log π of the chosen completion is -ln 2 for each of its two tokens.
+  const { loss, metrics } = worked(dpo, { beta: 1, nll_coef: 0.5 }).loss(PAIR);
+  near(loss, Math.log(9 / 8) + 0.5 * Math.LN2);
+  near(metrics["policy/chosen_nll"]!, Math.LN2);
+  near(
+    worked(dpo, { loss: "ipo", beta: 0.25, nll_coef: 2 }).loss(PAIR).loss,
+    (3 * Math.LN2 - 2) ** 2 + 2 * Math.LN2,
+  );
+});
+
 Deno.test("DPO is the mean over pairs", () => {
   const even = [{ pi: [0.5], ref: [0.5] }, { pi: [0.5], ref: [0.5] }];
   const { loss } = worked(dpo, { beta: 1 }).loss([...PAIR, ...even]);
@@ -37,12 +48,16 @@ Deno.test("DPO is the mean over pairs", () => {
 });
 
 Deno.test("DPO's defaults are the sigmoid with a beta of 0.1", () => {
-  deepStrictEqual(defaults(dpo, "beta", "loss", "label_smoothing", "length_normalised"), {
-    beta: 0.1,
-    loss: "sigmoid",
-    label_smoothing: 0,
-    length_normalised: false,
-  });
+  deepStrictEqual(
+    defaults(dpo, "beta", "loss", "label_smoothing", "length_normalised", "nll_coef"),
+    {
+      beta: 0.1,
+      loss: "sigmoid",
+      label_smoothing: 0,
+      length_normalised: false,
+      nll_coef: 0,
+    },
+  );
 });
 
 Deno.test("DPO refuses label smoothing with ipo, and a share of half the labels", () => {
