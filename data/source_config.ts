@@ -15,10 +15,10 @@ export const ROW_FACTS: SettingFacts = {
 
 const /** @internal */ sourceConfigSchema = z.strictObject({
   path: z.string().min(1).describe(
-    "A file of rows (.jsonl, .csv, .parquet, also .jsonl.gz, .csv.zst, ...), a directory of such " +
-      "files, or a pattern such as data/train-*.parquet.",
+    "A file of rows (.jsonl, .csv, .parquet, .arrow, also .jsonl.gz, .csv.zst, ...), a directory of " +
+      "such files or of `datasets.save_to_disk`, or a pattern such as data/train-*.parquet.",
   ),
-  format: z.enum(["json_lines", "csv", "parquet"]).optional().describe(
+  format: z.enum(["json_lines", "csv", "parquet", "arrow"]).optional().describe(
     "What the files are; absent: their names say it.",
   ).register(setting, ROW_FACTS),
   name: z.string().min(1).optional().describe(

@@ -7,7 +7,7 @@ import type { Columns } from "../rows/row_fields.ts";
  */
 export type DataFormat = {
   /** What the `format` of a source calls it. */
-  readonly name: "json_lines" | "csv" | "parquet";
+  readonly name: "json_lines" | "csv" | "parquet" | "arrow";
   /** How names of such files end, in lower case. */
   readonly endings: readonly string[];
   /** Whether `.gz` and `.zst` may follow the ending. */

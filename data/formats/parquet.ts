@@ -8,6 +8,7 @@ import {
 import { compressors } from "hyparquet-compressors";
 import { DataError } from "../errors.ts";
 import type { Columns } from "../rows/row_fields.ts";
+import { bytesAt } from "./bytes_at.ts";
 import type { DataFormat, PackedFile } from "./format.ts";
 import { jsonValue } from "./json_value.ts";
 import { type ParquetSource, rowsOfGroup } from "./parquet_pages.ts";
@@ -70,15 +71,7 @@ async function bufferOf(handle: FileHandle): Promise<AsyncBuffer> {
   return {
     byteLength: size,
     async slice(start, end = size) {
-      const from = start < 0 ? size + start : start;
-      const bytes = new Uint8Array(Math.max(0, end - from));
-      let at = 0;
-      while (at < bytes.length) {
-        const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at);
-        if (bytesRead === 0) throw new RangeError(`the file ends at byte ${from + at}`);
-        at += bytesRead;
-      }
-      return bytes.buffer;
+      return (await bytesAt(handle, start < 0 ? size + start : start, end)).buffer;
     },
   };
 }

@@ -6,6 +6,7 @@ import { parquetSchema } from "hyparquet/src/metadata.js";
 import { getMaxRepetitionLevel, getTreePath } from "hyparquet/src/schema.js";
 import type { ColumnDecoder, DecodedArray } from "hyparquet/src/types.js";
 import { type Dictionary, dictionaryOf, type PageSlice, pageSlices } from "./parquet_page.ts";
+import { parseExactly } from "../exact_json.ts";
 import { utf8Text } from "../utf8_text.ts";
 
 /** What is read for a page's header at first; most have fewer bytes. */
@@ -48,10 +49,14 @@ export async function* rowsOfGroup(
   }
 }
 
-/** A text that is not UTF-8 is marked; the library would write U+FFFD into it. */
+/**
+ * A text that is not UTF-8 is marked, and long integers of JSON keep their digits; the library would
+ * write U+FFFD and round.
+ */
 const PARSERS = {
   ...DEFAULT_PARSERS,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && utf8Text(bytes),
+  jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && parseExactly(utf8Text(bytes)),
 };
 
 /** The values of one physical column in a row group, slice by slice. */

@@ -1,10 +1,11 @@
+import { arrow } from "./arrow.ts";
 import { csv } from "./csv.ts";
 import type { DataFormat } from "./format.ts";
 import { jsonLines } from "./json_lines.ts";
 import { parquet } from "./parquet.ts";
 
 /** Every format of files that hold rows: one line each. */
-export const FORMATS: readonly DataFormat[] = [jsonLines, csv, parquet];
+export const FORMATS: readonly DataFormat[] = [jsonLines, csv, parquet, arrow];
 
 /** How a file is compressed, by the ending of its name. */
 const COMPRESSIONS = { ".gz": "gzip", ".zst": "zstd" } as const;

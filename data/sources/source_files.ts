@@ -4,10 +4,12 @@ import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { Decompress } from "fzstd";
 import { DataError } from "../errors.ts";
+import { arrow } from "../formats/arrow.ts";
 import type { DataFormat } from "../formats/format.ts";
 import { jsonLines } from "../formats/json_lines.ts";
 import { type Compression, formatOf, FORMATS, knownEndings } from "../formats/table.ts";
 import type { SourceConfig } from "../source_config.ts";
+import { savedFiles } from "./saved_dataset.ts";
 
 /** One file of a source, and how it is read. */
 export type SourceFile = {
@@ -22,7 +24,8 @@ const { NotFound, NotADirectory } = Deno.errors;
 /**
  * The files that a source names, in the order of their names: the file at `path`; the data files
  * directly in the directory there; or all files that the pattern matches. Names are compared by
- * code units, so the order is the same on every machine.
+ * code units, so the order is the same on every machine. A directory of `datasets.save_to_disk`
+ * says its files and their order itself.
  * @throws {DataError} If there is none, or one is of no known format.
  */
 export async function sourceFiles(
@@ -62,13 +65,10 @@ async function filesIn(directory: string, wanted: SourceConfig["format"]): Promi
   const names = (await Array.fromAsync(Deno.readDir(directory)))
     .filter(({ name, isDirectory }) => !isDirectory && !name.startsWith("."))
     .map(({ name }) => name);
-  if (names.includes("state.json") && names.some((name) => name.endsWith(".arrow"))) {
-    throw new DataError(
-      "it is a directory of `datasets.save_to_disk`, which cannot be read; write it as Parquet " +
-        "with `dataset.to_parquet(FILE)`",
-      { file: directory },
-    );
-  }
+  const saved = (wanted ?? arrow.name) === arrow.name
+    ? await savedFiles(directory.replace(/\/+$/, ""), names)
+    : null;
+  if (saved !== null) return saved.map((path) => ({ path, format: arrow, compression: null }));
   if (names.includes("config.json") && names.some((name) => /\.(safetensors|bin)$/.test(name))) {
     throw new DataError("it is a model's directory; name a file or a directory of rows", {
       file: directory,

@@ -30,7 +30,7 @@ export type SourceSummary = {
   /** The file. */
   path: string;
   /** How it is read. */
-  format: "json_lines" | "csv" | "parquet";
+  format: "json_lines" | "csv" | "parquet" | "arrow";
   /** How many rows it has, duplicates included. */
   rows: number;
   /**
@@ -44,7 +44,7 @@ export type SourceSummary = {
 export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
 
 /** Raise it when the same files give different rows, or an index has a different form. */
-const VERSION = 4;
+const VERSION = 5;
 
 /**
  * Opens sources as one table, in the order given. Every row is checked once: what an index in the

@@ -152,7 +152,7 @@ export async function asSourceFile(
 /** A file without directories and without the endings that say its format. */
 export function stemOf(path: string): string {
   const name = path.replace(/\/+$/, "").split("/").at(-1)!;
-  return name.replace(/(\.(jsonl|ndjson|json|csv|parquet|gz|zst))+$/i, "");
+  return name.replace(/(\.(jsonl|ndjson|json|csv|parquet|arrow|gz|zst))+$/i, "");
 }
 
 /** A data error at a row, whose place has the name that the card uses. */

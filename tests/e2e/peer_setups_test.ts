@@ -4,6 +4,7 @@
  * `tests/e2e/peer_setups/README.md`.
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureTestEnvironments } from "../environments.ts";
 import { type NamedRows, namedRows, tryReward } from "../../runs/mod.ts";
@@ -12,14 +13,17 @@ import { runPython } from "./smollm2.ts";
 
 const SETUPS = fileURLToPath(new URL("peer_setups", import.meta.url));
 
-type Setup = { shape: string; styles: Record<string, string>; metrics: string[] };
+type Setup = { shape: string; styles: Record<string, string>; metrics: string[]; config?: string };
+const TRL: Setup = {
+  shape: "prompt",
+  styles: { reward_func: "trl" },
+  metrics: ["reward/reward_func/characters/mean"],
+};
 /** How each is recognised, and what it reports besides the reward. */
 const SETUP: Record<string, Setup> = {
-  trl: {
-    shape: "prompt",
-    styles: { reward_func: "trl" },
-    metrics: ["reward/reward_func/characters/mean"],
-  },
+  trl: TRL,
+  // The same rows as a directory of `datasets.save_to_disk`.
+  trl_saved: { ...TRL, config: "trl/saved.yaml" },
   verl: { shape: "verl", styles: { compute_score: "verl" }, metrics: [] },
   openrlhf: {
     shape: "fields",
@@ -40,17 +44,17 @@ Deno.test("data and rewards of six frameworks train by configuration alone", asy
     const place = at({ home, store: null });
     const model = `${home}/chat`;
     await runPython(HOLDFAST_TEST_PYTHON!, [`${SETUPS}/small_chat_model.py`, model], {});
-    for (const [name, { shape, styles, metrics }] of Object.entries(SETUP)) {
+    for (const [name, { shape, styles, metrics, ...setup }] of Object.entries(SETUP)) {
       await t.step(name, async () => {
-        const setup = `${SETUPS}/${name}`;
-        const config = [`${setup}/config.yaml`, `model.path=${model}`];
-        const [{ table }] = await namedRows(config[0]!, { home }) as [NamedRows];
+        const path = `${SETUPS}/${setup.config ?? `${name}/config.yaml`}`;
+        const config = [path, `model.path=${model}`];
+        const [{ table }] = await namedRows(path, { home }) as [NamedRows];
         deepStrictEqual(table.files!.map(({ shapes }) => shapes.map(({ name }) => name)), [[
           shape,
         ]]);
         for (const [reward, style] of Object.entries(styles)) {
-          const tried = await tryReward(`${setup}/reward.py:${reward}`, {
-            data: config[0]!,
+          const tried = await tryReward(`${dirname(path)}/reward.py:${reward}`, {
+            data: path,
             home,
             count: 8,
             timeout_ms: 10_000,

@@ -67,7 +67,7 @@ Deno.test("sourceFiles() says what is wrong with a place that has no rows", asyn
   await refused(`${dir}/*.parquet`, /\*\.parquet: the pattern matches no file; correct it/);
   await refused(`${dir}/rows.xlsx`, /rows\.xlsx: its name says no known format; rename it/);
   await refused(`${dir}/model`, /model: it is a model's directory; name a file or a directory/);
-  await refused(`${dir}/saved`, /saved: it is a directory of `datasets\.save_to_disk`, which/);
+  await refused(`${dir}/saved`, /saved\/dataset_info\.json: the file is missing, which `datasets/);
 });
 
 const text = new TextEncoder().encode(`{"prompt":"${"é".repeat(100_000)}"}\n`);
