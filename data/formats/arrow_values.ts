@@ -1,4 +1,12 @@
-import type { Data, DataType, Field } from "apache-arrow";
+import type {
+  Data,
+  DataType,
+  Decimal,
+  Dictionary,
+  Field,
+  FixedSizeBinary,
+  FixedSizeList,
+} from "apache-arrow";
 import { DateUnit, TimeUnit, Type } from "apache-arrow/enum";
 import { uint16ToFloat64 } from "apache-arrow/util/math";
 import { parseExactly } from "../exact_json.ts";
@@ -9,15 +17,12 @@ import { decimalOf } from "./decimal.ts";
 type Values = (place: number) => unknown;
 
 /** What types say of their values: each has some of it. */
-type TypeFacts = {
-  byteWidth: number;
-  bitWidth: number;
-  listSize: number;
-  scale: number;
-  unit: number;
-  dictionary: DataType;
-  children: Field[];
-};
+type TypeFacts =
+  & Pick<FixedSizeBinary, "byteWidth">
+  & Pick<Decimal, "bitWidth" | "scale">
+  & Pick<FixedSizeList, "listSize">
+  & Pick<Dictionary, "dictionary">
+  & { unit: number; children: Field[] };
 type Column = Omit<Data, "type" | "children"> & { type: TypeFacts; children: Data[] };
 
 const DAY_MS = 86_400_000;
@@ -31,9 +36,9 @@ const READERS: Partial<Record<Type, (column: Column) => Values>> = {
   [Type.Null]: () => () => null,
   [Type.Bool]: ({ values, length }) => bits(values, length),
   [Type.Int]: numbers,
-  [Type.Float]: (data) => {
-    const value = numbers(data);
-    return data.values instanceof Uint16Array
+  [Type.Float]: (column) => {
+    const value = numbers(column);
+    return column.values instanceof Uint16Array
       ? (place) => uint16ToFloat64(value(place) as number)
       : value;
   },
@@ -48,20 +53,20 @@ const READERS: Partial<Record<Type, (column: Column) => Values>> = {
     return copies((place) => values.subarray(place * byteWidth, (place + 1) * byteWidth));
   },
   [Type.Decimal]: decimals,
-  [Type.Date]: (data) => {
-    const value = numbers(data);
-    const unit = data.type.unit === DateUnit.DAY ? DAY_MS : 1;
+  [Type.Date]: (column) => {
+    const value = numbers(column);
+    const unit = column.type.unit === DateUnit.DAY ? DAY_MS : 1;
     return (place) => new Date(Number(value(place)) * unit);
   },
-  [Type.Timestamp]: (data) => {
-    const value = numbers(data);
-    const [times, per] = MILLISECONDS[data.type.unit as TimeUnit];
+  [Type.Timestamp]: (column) => {
+    const value = numbers(column);
+    const [times, per] = MILLISECONDS[column.type.unit as TimeUnit];
     return (place) => new Date(Number((value(place) as bigint) * times / per));
   },
   // Parquet has no seconds.
-  [Type.Time]: (data) => {
-    const value = numbers(data);
-    return data.type.unit === TimeUnit.SECOND ? (place) => value(place) as number * 1000 : value;
+  [Type.Time]: (column) => {
+    const value = numbers(column);
+    return column.type.unit === TimeUnit.SECOND ? (place) => value(place) as number * 1000 : value;
   },
   [Type.Duration]: numbers,
   [Type.List]: lists,
@@ -72,8 +77,8 @@ const READERS: Partial<Record<Type, (column: Column) => Values>> = {
     return (place) => ranged(values, place * listSize, (place + 1) * listSize);
   },
   [Type.Struct]: structs,
-  [Type.Map]: (data) => {
-    const entries = lists(data);
+  [Type.Map]: (column) => {
+    const entries = lists(column);
     return (place) =>
       Object.fromEntries(
         (entries(place) as Record<string, unknown>[]).map((one) => Object.values(one)),

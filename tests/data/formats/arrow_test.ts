@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { arrow } from "../../../data/formats/arrow.ts";
 import { parquet } from "../../../data/formats/parquet.ts";
 import { loadRows } from "../../../data/mod.ts";
@@ -123,6 +123,33 @@ Deno.test("arrow names the first row that damage makes unreadable", async () => 
     "damaged.arrow",
     /damaged\.arrow row 15: the rows from this one on cannot be decoded/,
   );
+});
+
+Deno.test("arrow reads a damaged stream, or refuses it by its name: it fails in no other way", async () => {
+  const { size } = await Deno.stat(`${dir}/types/rows.arrow`);
+  const wrong =
+    /^DataError: .*flipped\.arrow.*: the (file is no Arrow|rows from this one on cannot)/;
+  let refusals = 0;
+  for (let at = 0; at < size; at += 997) {
+    await withBytes("flipped.arrow", (bytes) => bytes.fill(0xff, at, at + 16));
+    try {
+      await rowsOf("flipped.arrow");
+    } catch (error) {
+      match(String(error), wrong);
+      refusals++;
+    }
+  }
+  ok(refusals > 15, `${refusals} were refused`);
+});
+
+Deno.test("arrow refuses values that are said to lie outside their column", async () => {
+  // The offsets of `note`: 0, 1 and 5.
+  const bytes = await Deno.readFile(`${dir}/latin1.arrow`);
+  const offsets = Uint8Array.of(0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0);
+  const at = bytes.findIndex((_, i) => offsets.every((byte, j) => bytes[i + j] === byte));
+  bytes[at + 8] = 6;
+  await Deno.writeFile(`${dir}/outside.arrow`, bytes);
+  await refused("outside.arrow", /row 2: .* \(a value is said to be from 1 to 6 of 5\); the file/);
 });
 
 Deno.test("arrow's text that is not UTF-8 is refused by its row and field", async () => {

@@ -98,6 +98,16 @@ Deno.test("savedFiles() are the only split, or the one that is named", async () 
   );
 });
 
+Deno.test("savedFiles() are in the order of state.json, whatever their names", async () => {
+  const dir = await Deno.makeTempDir({ dir: home });
+  await copyTree(`${SAVED}/shards/`, `${dir}/`);
+  const wanted = [2, 0].map((shard) => `data-0000${shard}-of-00003.arrow`);
+  const state = { _data_files: wanted.map((filename) => ({ filename })) };
+  await Deno.writeTextFile(`${dir}/state.json`, JSON.stringify(state));
+  const found = await sourceFiles({ path: dir });
+  deepStrictEqual(found.map(({ path }) => path), wanted.map((name) => `${dir}/${name}`));
+});
+
 Deno.test("savedFiles() of an empty data set says so", async () => {
   await refused(`${SAVED}/empty`, /empty: the saved data set has no rows$/);
 });
