@@ -1,7 +1,6 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { EngineError, InvalidInputError } from "../../engine/errors.ts";
 import { JOURNAL_VERSION } from "../../engine/stores/journal_version.ts";
-import type { Choose } from "../../engine/stores/store.ts";
 import { BAD_IDS } from "./run_ids.ts";
 import { type Declare, keys, LEASE, newOwner, newRun, row } from "./store_rows.ts";
 
