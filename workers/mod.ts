@@ -68,8 +68,8 @@ export {
 } from "./trainer/checkpoint_files.ts";
 export * from "./trainer/replan.ts";
 export * from "./line/protocol.ts";
-export * from "./line/protocol_schema.ts";
 export { PYTHON_FRAMES_URL, pythonFramesText } from "./line/python_frames.ts";
+export { PYTHON_LIMITS_URL, pythonLimitsText } from "./line/python_limits.ts";
 export { PYTHON_TYPES_URLS, pythonTypesTexts } from "./line/python_types.ts";
 export * from "./failures/recovery.ts";
 export { endWorkersOf, homeNonce } from "./processes/process_sweep.ts";

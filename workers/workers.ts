@@ -48,7 +48,7 @@ export type WorkersOptions = {
   /** Which start of the run this is: logs are in HOME/logs/RUN/attempt_N. */
   attempt: number;
   /**
-   * Interpreter of the agent: one with websockets, msgpack and jsonschema. Not needed with a custom
+   * Interpreter of the agent: one with websockets, msgpack and msgspec. Not needed with a custom
    * launcher.
    */
   python?: string;

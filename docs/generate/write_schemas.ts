@@ -8,11 +8,11 @@ import { configSchemaText, SETTINGS_PAGE_URL, settingsPage } from "../../configs
 import {
   causesPage,
   FAILURES_PAGE_URL,
-  PROTOCOL_SCHEMA_URL,
-  protocolSchemaText,
   PYTHON_FRAMES_URL,
+  PYTHON_LIMITS_URL,
   PYTHON_TYPES_URLS,
   pythonFramesText,
+  pythonLimitsText,
   pythonTypesTexts,
 } from "../../workers/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
@@ -23,8 +23,8 @@ await Deno.writeTextFile(
   configSchemaText(),
 );
 await Deno.writeTextFile(SETTINGS_PAGE_URL, settingsPage());
-await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
 await Deno.writeTextFile(PYTHON_FRAMES_URL, pythonFramesText());
+await Deno.writeTextFile(PYTHON_LIMITS_URL, pythonLimitsText());
 const { types, answers } = pythonTypesTexts();
 await Deno.writeTextFile(PYTHON_TYPES_URLS.types, types);
 await Deno.writeTextFile(PYTHON_TYPES_URLS.answers, answers);

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext, UserCodeError
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import ArtifactRef
 
 
 class OutOfMemoryError(RuntimeError):
@@ -194,4 +196,4 @@ class Worker:
         return {"env": dict(os.environ), "argv": sys.argv, "meets_at": self.context.master_addr}
 
     def read_artifact(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        return {"bytes": len(io.read_artifact(args["ref"]))}
+        return {"bytes": len(io.read_artifact(decode(ArtifactRef, args["ref"])))}

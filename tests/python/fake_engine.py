@@ -21,7 +21,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from holdfast_worker.wire.protocol import check
+from wire_examples import checked_of_agent
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "workers" / "python"
@@ -34,7 +34,7 @@ Message = dict[str, Any]
 class FakeEngine:
     """
     `async with FakeEngine(tmp_path) as engine:` serves; `engine.start_agent()` runs the agent;
-    `await engine.next(...)` waits for a message. All messages are checked with the schema and kept
+    `await engine.next(...)` waits for a message. All messages are checked by their classes and kept
     in `seen`.
     """
 
@@ -131,7 +131,7 @@ class FakeEngine:
             pass
 
     async def _converse(self, connection: ServerConnection) -> None:
-        hello = check("AgentMessage", json.loads(await connection.recv()))
+        hello = checked_of_agent(json.loads(await connection.recv()))
         await self._keep(hello)
         if hello["engine_boot"] != self.boot:
             self.received_seq = 0
@@ -163,7 +163,7 @@ class FakeEngine:
             assert len(whole) == piece["offset"]
             whole.extend(piece["data"])
             return
-        message = check("AgentMessage", json.loads(frame))
+        message = checked_of_agent(json.loads(frame))
         if message["type"] == "ack":
             self._unacked = [
                 item for item in self._unacked if item["seq"] > message["received_seq"]

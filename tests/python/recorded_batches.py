@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast_worker.trainer.batch import read_sequences
-from trainer_harness import io_of
+from trainer_harness import io_of, read_by_trainer
 
 
 def sequences_of(artifacts, batch):
-    return read_sequences(batch, io_of(artifacts).read_artifact, None)
+    return read_sequences(read_by_trainer(batch), io_of(artifacts).read_artifact, None)

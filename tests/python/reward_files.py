@@ -11,6 +11,8 @@ import pytest
 from fake_engine import PACKAGES
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardProcess
 
 SOURCE = '''
 import asyncio, itertools, os, signal, subprocess, sys, time
@@ -137,7 +139,10 @@ def pool_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePool]:
         function: str, *, processes: int = 2, style: str | None = None, **process: Any
     ) -> RewardPool:
         pools.append(
-            RewardPool(RewardCode.of(function, {**PROCESS, **process}, style=style), processes)
+            RewardPool(
+                RewardCode.of(function, decode(RewardProcess, {**PROCESS, **process}), style=style),
+                processes,
+            )
         )
         return pools[-1]
 

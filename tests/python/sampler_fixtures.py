@@ -14,6 +14,8 @@ from holdfast_worker import weights
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.sampler.worker import Worker
 from holdfast_worker.trainer.model.create_model import create_model
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Sampling
 
 WEIGHTS_NAME = "model.safetensors"
 
@@ -152,7 +154,7 @@ def trajectories(slab: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def teacher_forced(model: Any, tokens: np.ndarray, sampling: dict[str, Any]) -> np.ndarray:
+def teacher_forced(model: Any, tokens: np.ndarray, sampling: Sampling) -> np.ndarray:
     """
     [T] float32: log pi(tokens[t] | tokens[<t]) of one row alone, without cache or padding; 0 at the
     first token.
@@ -173,7 +175,7 @@ def teacher_forced(model: Any, tokens: np.ndarray, sampling: dict[str, Any]) -> 
 
 def logp_errors(model: Any, slab: bytes) -> np.ndarray:
     """|recorded - teacher-forced| of every sampled token of a slab."""
-    sampling = msgpack.unpackb(slab)["sampling"]
+    sampling = decode(Sampling, msgpack.unpackb(slab)["sampling"])
     errors = []
     for one in trajectories(slab):
         sampled = one["action_mask"] == 1

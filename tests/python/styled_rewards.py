@@ -9,6 +9,8 @@ import pytest
 from fake_engine import PACKAGES
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardProcess
 from reward_files import PROCESS
 
 FILES = Path(__file__).parent.parent / "rewards" / "styles"
@@ -53,7 +55,9 @@ def score() -> Iterator[Any]:
         name: str, given: list[dict[str, Any]], style: str | None = None
     ) -> list[dict[str, Any]]:
         if (name, style) not in pools:
-            pools[name, style] = RewardPool(RewardCode.of(path(name), PROCESS, style=style), 1)
+            pools[name, style] = RewardPool(
+                RewardCode.of(path(name), decode(RewardProcess, PROCESS), style=style), 1
+            )
         return pools[name, style].score(given, timeout_ms=60_000)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,8 @@ from holdfast_worker.sampler.vllm_engine import GIB, memory_arguments
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.engines import engine_deepspeed
 from holdfast_worker.trainer.model.model_source import ModelSource
-from holdfast_worker.wire.types import SamplerSpec
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Publication, SamplerSpec
 from sampler_fixtures import SAMPLER_SPEC
 
 GPU_BYTES = 80 * GIB
@@ -100,7 +101,7 @@ def test_memory_is_given_back_only_on_a_gpu_that_is_shared(monkeypatch):
 def test_memory_arguments_bound_vllms_cache_wherever_it_is_not_alone(
     spec, total, processes, expected
 ):
-    spec = SamplerSpec.of({**SAMPLER_SPEC, **spec})
+    spec = decode(SamplerSpec, {**SAMPLER_SPEC, **spec})
     assert memory_arguments(spec, total_bytes=total, processes=processes) == pytest.approx(expected)
 
 
@@ -124,7 +125,8 @@ def prove_unseen(engine):
     """The proof of an update that the probe does not see."""
     sequences = 8 * [[0] * 32]
     previous = Proof("old", engine.probe(sequences[:1]), engine.probe(sequences))
-    return prove(engine, {"version": "v", "dir": "d", "digest": "new"}, previous)
+    publication = Publication(version="v", dir="d", digest="new", tensors=[], files=[])
+    return prove(engine, publication, previous)
 
 
 def test_prove_allows_a_cold_load_what_two_starts_differ_by_and_keeps_its_probe():
@@ -142,6 +144,6 @@ def test_with_log_keeps_what_looks_like_an_error_before_the_last_lines(tmp_path)
     found = with_log(
         report(0, cause="exit", message="The process ended with exit code 70"), str(log)
     )
-    assert found["log_errors"] == [missing]
-    assert found["log_tail"] == ["in EngineCore"] * 20
-    assert found["cause"] == "exit"
+    assert found.log_errors == [missing]
+    assert found.log_tail == ["in EngineCore"] * 20
+    assert found.cause == "exit"

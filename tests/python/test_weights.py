@@ -11,6 +11,8 @@ from safetensors.torch import save_file
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import FileEntry
 
 TENSORS = {
     "b.weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
@@ -71,7 +73,7 @@ def test_locate_tensors_refuses_a_file_that_is_cut_short(directory):
 
 
 def test_verify_files_names_the_changed_and_the_missing_file(directory):
-    files = weights.files_of_directory(directory)
+    files = decode(list[FileEntry], weights.files_of_directory(directory))
     weights.verify_files(directory, files)
     flip(directory / weights.SINGLE_NAME)
     with pytest.raises(BadDataError, match=f"'{weights.SINGLE_NAME}' is not the recorded one"):

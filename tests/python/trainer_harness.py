@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from holdfast_worker.operation import OperationIO, RankContext
+from holdfast_worker.trainer.batch import read_batch
+from holdfast_worker.wire.types import Batch
 
 PACKAGE_ROOT = Path(__file__).parents[2] / "workers" / "python"
 OPTIMIZER: dict[str, Any] = {
@@ -168,6 +170,11 @@ def trajectory_batch(
         "updates": [list(range(len(groups)))],
         **fields,
     }
+
+
+def read_by_trainer(batch: dict[str, Any]) -> Batch:
+    """A batch as a trainer has it."""
+    return read_batch(json.dumps(batch).encode())
 
 
 def start_worker(artifacts: Artifacts, **spec: Any) -> Any:

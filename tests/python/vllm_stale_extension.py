@@ -10,6 +10,8 @@ from typing import Any
 
 from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.vllm_extension import PublicationExtension
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Publication
 
 
 class StaleExtension(PublicationExtension):
@@ -25,10 +27,12 @@ class StaleExtension(PublicationExtension):
         self.holdfast_stale = stale
 
     def _publication_tensors(
-        self, publication: dict[str, Any], handed: list[str]
+        self, publication: Publication, handed: list[str]
     ) -> Iterator[tuple[str, Any]]:
         stale = self.holdfast_stale or {"names": []}
-        old = dict(read_tensors(stale["publication"])) if stale["names"] else {}
+        old = (
+            dict(read_tensors(decode(Publication, stale["publication"]))) if stale["names"] else {}
+        )
         for name, tensor in super()._publication_tensors(publication, handed):
             yield name, old[name] if name in stale["names"] else tensor
 

@@ -36,7 +36,7 @@ type Recipe = {
 const WORKER_MODULES = [
   "websockets",
   "msgpack",
-  "jsonschema",
+  "msgspec",
   "numpy",
   "torch",
   "transformers",

@@ -1,7 +1,7 @@
 /**
  * Size limits for both ends of the line. Larger data fails with a named error before it is sent:
  * the other end would refuse the frame, close the connection and receive it again on the next one.
- * Python reads the limits from the schema.
+ * Python has them in its `limits.py`, which `deno task schema` writes.
  */
 export const LIMITS = {
   /** One binary frame: a piece of a blob, so that other messages can go in between. */

@@ -2,10 +2,9 @@ import { z } from "zod";
 import { Arguments, Output } from "./payload.ts";
 
 /**
- * The messages between the engine's hub and a host's agent, declared once. The Python side checks
- * them with the JSON Schema made from this file
- * (`workers/python/holdfast_worker/protocol.schema.json`), and holds them as the dataclasses made
- * from it (`wire/frames.py` beside it).
+ * The messages between the engine's hub and a host's agent, declared once. The Python side reads
+ * them as the classes made from this file (`workers/python/holdfast_worker/wire/frames.py`), which
+ * check them.
  *
  * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`. Sizes: `LIMITS`.
  * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect

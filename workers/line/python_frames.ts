@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ArgumentsBeside, ArgumentsInline, OutputBeside, OutputInline } from "./payload.ts";
+import { Arguments, Output } from "./payload.ts";
 import {
   AgentMessage,
   BlobRef,
@@ -11,12 +11,13 @@ import {
   GroupStateName,
   HeldGroup,
   HeldTask,
+  PROTOCOL_VERSION,
   RankState,
   RankStateName,
   Rendezvous,
   TaskVerdict,
 } from "./protocol.ts";
-import { pascal, pythonType, typedDict } from "./python_types.ts";
+import { pascal, struct } from "./python_types.ts";
 
 /** Where Python reads what `pythonFramesText` makes. */
 export const PYTHON_FRAMES_URL = new URL(
@@ -34,14 +35,31 @@ const PARTS = {
   HeldGroup,
   HeldTask,
   FailureReport,
-  OutputInline,
-  OutputBeside,
+  Output,
   BlobRef,
   TaskVerdict,
   Rendezvous,
   GroupPart,
 };
-const FROM_WIRE_TYPES = { ArgumentsInline, ArgumentsBeside };
+const SPELLED = { parts: { ...PARTS, Arguments }, limited };
+
+/** Limits that many fields have, by their spelling. */
+const LIMITS: Record<string, string> = {
+  Id: "Annotated[str, Meta(min_length=1, max_length=200)]",
+  Natural: "Annotated[int, Meta(ge=0)]",
+  Positive: "Annotated[int, Meta(gt=0)]",
+};
+
+/** How msgspec calls a limit of JSON Schema. */
+const MSGSPEC = {
+  minimum: "ge",
+  exclusiveMinimum: "gt",
+  maximum: "le",
+  minLength: "min_length",
+  maxLength: "max_length",
+  minItems: "min_length",
+  maxItems: "max_length",
+};
 
 const HEAD = `"""The frames between the engine's hub and a host's agent.
 
@@ -51,50 +69,60 @@ The line adds \`seq\` to what an agent sends reliably.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Annotated, Literal
 
-from holdfast_worker.json_value import JsonValue
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast_worker.json_value import JsonValue, Number
 from holdfast_worker.wire.frame import DroppableFrame, Frame, ReliableFrame
-from holdfast_worker.wire.types import ArgumentsBeside, ArgumentsInline
+from holdfast_worker.wire.received import OneOf, Received
+from holdfast_worker.wire.types import Arguments
+
+PROTOCOL_VERSION = ${PROTOCOL_VERSION}
 `;
 
 /**
- * The exact text of the Python module with a frozen dataclass per message of the protocol; a test
- * compares it with what is committed.
+ * The exact text of the Python module with a class per message of the protocol; a test compares it
+ * with what is committed.
  */
 export function pythonFramesText(): string {
+  const limits = Object.entries(LIMITS).map(([name, text]) => `${name} = ${text}\n`);
   const words = Object.entries(PARTS).flatMap(([name, part]) => {
     if (!(part instanceof z.ZodEnum)) return [];
     const options = part.options.map((one) => `    ${JSON.stringify(one)},\n`);
     return [`${name} = Literal[\n${options.join("")}]\n`];
   });
   const objects = Object.entries(PARTS).flatMap(([name, part]) =>
-    part instanceof z.ZodObject ? [typedDict(name, part, PARTS)] : []
+    part instanceof z.ZodEnum ? [] : [struct(name, part, SPELLED)]
   );
-  const engine = EngineMessage.options.map(({ shape }) => dataclass("engine", "Frame", shape));
-  const agent = AgentMessage.options.map(({ shape }) => {
-    const { seq, ...fields } = { seq: undefined, ...shape };
-    return dataclass("agent", seq ? "ReliableFrame" : "DroppableFrame", fields);
+  const name = (side: string, { shape }: { shape: { type: z.ZodLiteral } }) =>
+    pascal(`${side}_${shape.type.value}`);
+  const engine = EngineMessage.options.map((one) =>
+    struct(name("engine", one), one, { ...SPELLED, base: "Frame" })
+  );
+  const agent = AgentMessage.options.map((one) => {
+    const { seq, ...fields } = { seq: undefined, ...one.shape };
+    const base = seq ? "ReliableFrame" : "DroppableFrame";
+    return struct(name("agent", one), z.strictObject(fields), { ...SPELLED, base });
   });
-  const union = EngineMessage.options.map(({ shape }) => `Engine${pascal(shape.type.value)}`);
+  const union = EngineMessage.options.map((one) => name("engine", one));
   const all = `EngineFrame = (\n    ${union.join("\n    | ")}\n)\n`;
-  const head = `${HEAD}\n${words.join("")}`;
+  const head = `${HEAD}${limits.join("")}${words.join("")}`;
   return `${[head, ...objects, ...engine, ...agent].join("\n\n")}\n\n${all}`;
 }
 
-function dataclass(
-  side: string,
-  base: string,
-  { type, ...fields }: z.ZodRawShape & { type: z.ZodLiteral },
-): string {
-  const kind = String(type.value);
-  const name = pascal(`${side}_${kind}`);
-  const parts = { ...PARTS, ...FROM_WIRE_TYPES };
-  const lines = Object.entries(fields).map(([field, of]) => {
-    const spelled = pythonType(of as z.ZodType, { where: `${name}.${field}`, parts });
-    return `    ${field}: ${spelled}${of instanceof z.ZodOptional ? " | None = None" : ""}\n`;
+/** With the smallest and largest number, length or count that the declaration allows. */
+function limited(schema: z.ZodType, spelled: string): string {
+  if (![z.ZodNumber, z.ZodString, z.ZodArray].some((kind) => schema instanceof kind)) {
+    return spelled;
+  }
+  const declared = z.toJSONSchema(schema);
+  const limits = Object.entries(MSGSPEC).flatMap(([name, argument]) => {
+    const limit = declared[name] as number | undefined;
+    const isOwn = limit !== undefined && Math.abs(limit) !== Number.MAX_SAFE_INTEGER;
+    return isOwn ? [`${argument}=${limit}`] : [];
   });
-  return `@dataclass(frozen=True, kw_only=True)\nclass ${name}(${base}):\n` +
-    `    kind = ${JSON.stringify(kind)}\n${lines.join("")}`;
+  if (limits.length === 0) return spelled;
+  const text = `Annotated[${spelled}, Meta(${limits.join(", ")})]`;
+  return Object.keys(LIMITS).find((name) => LIMITS[name] === text) ?? text;
 }

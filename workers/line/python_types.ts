@@ -28,18 +28,21 @@ const HEAD =
 
 Generated from \`workers/\` by \`deno task schema\`.
 They are whole: no field has a default. Missing, unknown and wrongly typed fields are refused.
+\`UNSET\`: a field that may be left out was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal
 
-from holdfast_worker.json_value import JsonValue
-from holdfast_worker.wire.wire import Whole
+from msgspec import UNSET, UnsetType, field
+
+from holdfast_worker.json_value import JsonValue, Number
+from holdfast_worker.wire.received import OneOf, Received
 `;
 
-const ANSWERS_HEAD = `"""What operations answer; the engine checks every answer.
+const ANSWERS_HEAD =
+  `"""What operations answer: typed dictionaries, since the engine checks every answer.
 
 Generated from \`workers/\` by \`deno task schema\`.
 """
@@ -67,36 +70,33 @@ export function pythonTypesTexts(
   roles: readonly AnyRole[] = ROLES,
 ): { types: string; answers: string } {
   const parts: Parts = Object.assign({ NotResident }, ...roles.map((role) => role.parts));
-  const wholes = roles.flatMap(wholesOf).map(([name, schema]) => dataclass(name, schema, parts));
+  const wholes = roles.flatMap(wholesOf).map(([name, schema]) => struct(name, schema, { parts }));
   const answers = roles.flatMap(answersOf).map(([name, schema]) => {
     const part = Object.keys(parts).find((one) => isOf(schema, parts[one]!));
     return part === undefined ? typedDict(name, schema, parts) : `${name} = ${part}\n`;
   });
-  const objects = new Map(
-    Object.entries(parts).map((
-      [name, schema],
-    ) => [name, typedDict(name, schema as z.ZodObject, parts)]),
-  );
   const reads = roles.flatMap((role) =>
     Object.entries(role.reads).map(([name, schema]) =>
       `${name} = ${pythonType(schema, { where: name, parts })}\n`
     )
   );
-  const sent = namedIn([...wholes, ...reads], objects);
+  const sent = namedIn([...wholes, ...reads], written(parts, struct));
   const refusals = roles.some(refuses) ? ["NotResident"] : [];
-  const answered = namedIn([...answers, ...refusals], objects);
-  const own = [...answered].filter((name) => !sent.has(name)).map((name) => objects.get(name)!);
-  const shared = [...sent].filter((name) => [...own, ...answers].some((text) => names(text, name)));
+  const answered = namedIn(
+    [...answers, ...refusals],
+    written(parts, (name, schema) => typedDict(name, schema as z.ZodObject, parts)),
+  );
   return {
-    types: [
-      `${HEAD}\n${tables(roles)}`,
-      ...[...sent].map((name) => objects.get(name)!),
-      ...wholes,
-      ...reads,
-    ]
-      .join("\n\n"),
-    answers: [ANSWERS_HEAD + imports(shared.toSorted()), ...own, ...answers].join("\n\n"),
+    types: [`${HEAD}\n${tables(roles)}`, ...sent, ...wholes, ...reads].join("\n\n"),
+    answers: [ANSWERS_HEAD, ...answered, ...answers].join("\n\n"),
   };
+}
+
+/** The text of every part, made once it is asked for: only an answer's is a typed dictionary. */
+function written(parts: Parts, write: typeof struct): Map<string, () => string> {
+  return new Map(
+    Object.entries(parts).map(([name, schema]) => [name, () => write(name, schema, { parts })]),
+  );
 }
 
 /** Whether an operation of the role names a version, which a worker may lack. */
@@ -108,25 +108,17 @@ const refuses = ({ operations }: AnyRole): boolean =>
 
 const names = (text: string, name: string) => new RegExp(`\\b${name}\\b`).test(text);
 
-/** The objects that these texts name, directly or through others, in the order of `objects`. */
-function namedIn(texts: string[], objects: Map<string, string>): Set<string> {
+/** The parts that these texts name, directly or through others, in the order of `parts`. */
+function namedIn(texts: string[], parts: Map<string, () => string>): string[] {
   const found = new Map<string, string>();
   for (let before = -1; before < found.size;) {
     before = found.size;
     const all = [...texts, ...found.values()];
-    for (const [name, text] of objects) {
-      if (all.some((one) => names(one, name))) found.set(name, text);
+    for (const [name, text] of parts) {
+      if (!found.has(name) && all.some((one) => names(one, name))) found.set(name, text());
     }
   }
-  return new Set([...objects.keys()].filter((name) => found.has(name)));
-}
-
-function imports(names: string[]): string {
-  return names.length === 0
-    ? ""
-    : `\nfrom holdfast_worker.wire.types import (\n${
-      names.map((name) => `    ${name},\n`).join("")
-    })\n`;
+  return [...parts.keys()].flatMap((name) => found.get(name) ?? []);
 }
 
 /** What Python knows about the table itself. */
@@ -142,31 +134,73 @@ function tables(roles: readonly AnyRole[]): string {
   return `ROLES = (${names}${roles.length === 1 ? "," : ""})\nPHASES = {\n${phases.join("")}}\n`;
 }
 
-/** Objects inside arguments and specs: typed dictionaries, as received. */
+/** Objects inside arguments, specs and answers, by the names of their classes. */
 type Parts = Record<string, z.ZodType>;
 
-/** A class whose values are the objects themselves, as they come off the line. */
+/** Where a schema stands, and how its numbers are spelled. */
+type Place = {
+  where: string;
+  parts: Parts;
+  /** Of an answer, which Python writes and does not read. */
+  answered?: boolean;
+  /** What a message's field may be besides its type, by its spelling. */
+  limited?: (schema: z.ZodType, spelled: string) => string;
+};
+
+/** An object that Python writes. */
 export function typedDict(name: string, schema: z.ZodObject, parts: Parts): string {
   const fields = Object.entries(schema.shape).map(([field, of]) => {
-    const type = pythonType(of as z.ZodType, { where: `${name}.${field}`, parts });
+    const place = { where: `${name}.${field}`, parts, answered: true };
+    const type = pythonType(of as z.ZodType, place);
     return `    ${field}: ${of instanceof z.ZodOptional ? `NotRequired[${type}]` : type}\n`;
   });
   return `class ${name}(TypedDict):\n${fields.join("")}`;
 }
 
-function dataclass(name: string, schema: z.ZodObject, parts: Parts): string {
-  const fields = Object.entries(schema.shape).map(([field, of]) =>
-    `    ${nameOf(field)}: ${pythonType(of as z.ZodType, { where: `${name}.${field}`, parts })}\n`
-  );
-  return `@dataclass(frozen=True)\nclass ${name}(Whole):\n${fields.join("") || "    pass\n"}`;
+/**
+ * A class whose instances are read from a line. `base`: of an object, whose literal field is the
+ * tag that distinguishes it in a union. A union of objects without one is a class with exactly one
+ * of their fields.
+ */
+export function struct(
+  name: string,
+  schema: z.ZodType,
+  { base = "Received", ...options }: Omit<Place, "where"> & { base?: string },
+): string {
+  const written = ([field, of]: [string, unknown], may_lack: boolean) => {
+    const type = pythonType(of as z.ZodType, { where: `${name}.${field}`, ...options });
+    return `    ${fieldOf(field, type, may_lack || of instanceof z.ZodOptional)}\n`;
+  };
+  if (schema instanceof z.ZodUnion) {
+    const shapes = schema.options.map((option) => (option as z.ZodObject).shape);
+    const fields = Object.entries(Object.assign({}, ...shapes)).map((one) => written(one, true));
+    return `class ${name}(OneOf, frozen=True, kw_only=True):\n${fields.join("")}`;
+  }
+  const all = Object.entries((schema as z.ZodObject).shape);
+  const tag = all.find(([, of]) => of instanceof z.ZodLiteral);
+  const tagged = tag
+    ? `, tag_field=${JSON.stringify(tag[0])}, tag=${JSON.stringify((tag[1] as z.ZodLiteral).value)}`
+    : "";
+  const fields = all.filter((one) => one !== tag).map((one) => written(one, false));
+  return `class ${name}(${base}, frozen=True, kw_only=True${tagged}):\n${
+    fields.join("") || "    pass\n"
+  }`;
 }
 
 /** `from` is a keyword in Python. */
-const nameOf = (field: string) => field === "from" ? "from_" : field;
+function fieldOf(field: string, type: string, may_lack: boolean): string {
+  if (field === "from") return `from_: ${type} = field(name="from")`;
+  return may_lack ? `${field}: ${type} | UnsetType = UNSET` : `${field}: ${type}`;
+}
 
 /** How Python spells a schema. @throws {TypeError} For an object that `parts` does not name. */
-export function pythonType(schema: z.ZodType, place: { where: string; parts: Parts }): string {
-  const { where, parts } = place;
+export function pythonType(schema: z.ZodType, place: Place): string {
+  const spelled = typeOf(schema, place);
+  return place.limited ? place.limited(schema, spelled) : spelled;
+}
+
+function typeOf(schema: z.ZodType, place: Place): string {
+  const { where, parts, answered } = place;
   const named = Object.entries(parts).find(([, part]) => isOf(schema, part));
   if (named) return named[0];
   if (
@@ -180,7 +214,9 @@ export function pythonType(schema: z.ZodType, place: { where: string; parts: Par
   }
   if (schema instanceof z.ZodString) return "str";
   if (schema instanceof z.ZodBoolean) return "bool";
-  if (schema instanceof z.ZodNumber) return schema.isInt ? "int" : "float";
+  if (schema instanceof z.ZodNumber) {
+    return schema.isInt ? "int" : answered ? "float" : "Number";
+  }
   if (schema instanceof z.ZodEnum) {
     return `Literal[${schema.options.map((one) => JSON.stringify(one)).join(", ")}]`;
   }

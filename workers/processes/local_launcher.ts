@@ -58,7 +58,7 @@ export interface Launcher {
 
 /** What an agent on this machine is started with. */
 export type LocalLauncherOptions = {
-  /** An interpreter with websockets, msgpack and jsonschema: any managed environment has them. */
+  /** An interpreter with websockets, msgpack and msgspec: any managed environment has them. */
   python: string;
   nonce: Nonce;
   /** The tree that workers may write in, and remove what they wrote. */

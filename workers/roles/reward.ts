@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { StopReason } from "../../data/mod.ts";
 import { defineRole, environmentOf, type Operations } from "./role.ts";
-import { Arguments, ArgumentsBeside, ArgumentsInline } from "../line/payload.ts";
+import { Arguments } from "../line/payload.ts";
 
 /** The spec of the reward worker. */
 const RewardSpec = z.strictObject({
@@ -107,8 +107,7 @@ export const rewardRole = defineRole({
   spec: RewardSpec,
   operations,
   parts: {
-    ArgumentsInline,
-    ArgumentsBeside,
+    Arguments,
     RewardProcess,
     RewardModelSettings,
     CompletionItem,

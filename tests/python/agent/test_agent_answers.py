@@ -13,7 +13,8 @@ from holdfast_worker.agent import answers as agent_answers
 from holdfast_worker.agent.answers import Answers, carried
 from holdfast_worker.agent.link import Link
 from holdfast_worker.agent.task import Task
-from holdfast_worker.wire.frames import EngineTask
+from holdfast_worker.wire.frames import EngineTask, Output
+from holdfast_worker.wire.types import Arguments
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def done(**fields: Any) -> Task:
         key="k",
         attempt=1,
         op="train",
-        args={"json": "{}"},
+        args=Arguments(json="{}"),
         args_hash="hash",
     )
     task = Task(asked, outputs=outputs)
@@ -71,8 +72,8 @@ def test_a_result_holds_the_outputs_by_rank_and_its_blobs_by_hash(link: Link) ->
 def test_a_long_output_is_added_to_the_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_answers, "INLINE_BYTES_MAX", 4)
     blobs = [b"first"]
-    assert carried("1234", blobs) == {"json": "1234"}
-    assert carried("12345", blobs) == {"blob": 1}
+    assert carried("1234", blobs) == Output(json="1234")
+    assert carried("12345", blobs) == Output(blob=1)
     assert blobs == [b"first", b"12345"]
 
 

@@ -27,7 +27,9 @@ from holdfast_worker.wire.frames import (
     EngineTask,
     FailureReport,
     GroupPart,
+    Rendezvous,
 )
+from holdfast_worker.wire.types import Arguments
 
 
 class Sink:
@@ -85,7 +87,7 @@ def task(op: str, **args: Any) -> Task:
         key="k",
         attempt=1,
         op=op,
-        args={"json": json.dumps(args)},
+        args=Arguments(json=json.dumps(args)),
         args_hash="hash-of-the-args",
     )
     return Task(asked)
@@ -127,10 +129,10 @@ def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(
         while (item := await sink.news.get())[0] == "progress":
             pass
         assert item[0] == "error"
-        assert [(f["rank"], f["cause"]) for f in item[1]] == [(1, "timeout")]
-        assert "still running after 0.2 s" in item[1][0]["message"]
+        assert [(f.rank, f.cause) for f in item[1]] == [(1, "timeout")]
+        assert "still running after 0.2 s" in item[1][0].message
         assert await sink.news.get() == ("group", "failed")
-        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+        assert not any(alive(rank.pid) for rank in group.describe().ranks)
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
@@ -152,11 +154,11 @@ def test_a_message_that_the_agent_cannot_read_costs_the_group_its_life_and_is_na
         while (item := await sink.news.get())[0] == "progress":
             pass
         assert item[0] == "error"
-        assert [(f["rank"], f["cause"]) for f in item[1]] == [(0, "other")]
-        assert "Cannot read a message of rank 0" in item[1][0]["message"]
-        assert "'output'" in item[1][0]["message"]
+        assert [(f.rank, f.cause) for f in item[1]] == [(0, "other")]
+        assert "Cannot read a message of rank 0" in item[1][0].message
+        assert "'output'" in item[1][0].message
         assert await sink.news.get() == ("group", "failed")
-        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+        assert not any(alive(rank.pid) for rank in group.describe().ranks)
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
@@ -185,8 +187,8 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
         one, two = Sink(), Sink()
 
         def part(first: int, ranks: int, place: tuple[str, int] | None) -> EngineStartGroup:
-            rendezvous = place and {"address": place[0], "port": place[1]}
-            own: GroupPart = {"first": first, "ranks": ranks, "rendezvous": rendezvous}
+            rendezvous = place and Rendezvous(address=place[0], port=place[1])
+            own = GroupPart(first=first, ranks=ranks, rendezvous=rendezvous)
             return start_message(tmp_path, ranks=3, part=own)
 
         first = Group(part(0, 1, None), sink=one, agent_boot="one")
@@ -194,7 +196,7 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
         assert (kind, place[0]) == ("rendezvous", "127.0.0.1")
         second = Group(part(1, 2, ("10.9.8.7", place[1])), sink=two, agent_boot="two")
         assert await one.news.get() == await two.news.get() == ("group", "ready")
-        assert [rank["rank"] for rank in second.describe()["ranks"]] == [1, 2]
+        assert [rank.rank for rank in second.describe().ranks] == [1, 2]
         outputs: dict[int, Any] = {}
         for group, sink in ((first, one), (second, two)):
             group.submit(task("environment"))
@@ -209,7 +211,7 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
         assert {outputs[rank]["env"]["MASTER_PORT"] for rank in range(3)} == {str(place[1])}
         os.kill(second.ranks.of(2).pid, signal.SIGKILL)
         assert await two.news.get() == ("group", "failed")
-        failed = [(failure["rank"], failure["signal"]) for failure in second.failures]
+        failed = [(failure.rank, failure.signal) for failure in second.failures]
         assert failed == [(2, "SIGKILL")]
         first.stop(0)
         assert await one.news.get() == ("group", "stopped")
@@ -226,9 +228,9 @@ def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(
         group.submit(task("echo"))
         group.stop(0)
         kind, failures = await sink.news.get()
-        assert (kind, failures[0]["message"]) == ("error", "The group sampler/0 was stopped")
+        assert (kind, failures[0].message) == ("error", "The group sampler/0 was stopped")
         assert await sink.news.get() == ("group", "stopped")
-        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+        assert not any(alive(rank.pid) for rank in group.describe().ranks)
 
     asyncio.run(asyncio.wait_for(run(), 30))
 

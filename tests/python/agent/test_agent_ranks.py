@@ -15,7 +15,7 @@ from holdfast_worker.agent.process import GROUP_VARIABLE
 from holdfast_worker.agent.ranks import Ranks
 from holdfast_worker.rank.failures import report
 from holdfast_worker.rank.frames import RankReady
-from holdfast_worker.wire.frames import EngineStartGroup
+from holdfast_worker.wire.frames import EngineStartGroup, GroupPart, Rendezvous
 
 ENVIRONMENT = """
 import os
@@ -87,15 +87,15 @@ class Told:
 def test_ranks_are_numbered_over_all_hosts(tmp_path: Path) -> None:
     whole = ranks(tmp_path, ranks=3)
     assert (list(whole.numbers), whole.world_size, whole.is_whole) == ([0, 1, 2], 3, True)
-    meeting = {"address": "127.0.0.1", "port": 1}
-    part = ranks(tmp_path, ranks=8, part={"first": 4, "ranks": 2, "rendezvous": meeting})
+    meeting = Rendezvous(address="127.0.0.1", port=1)
+    part = ranks(tmp_path, ranks=8, part=GroupPart(first=4, ranks=2, rendezvous=meeting))
     assert (list(part.numbers), part.world_size, part.is_whole) == ([4, 5], 8, False)
 
 
 def test_each_rank_is_started_with_its_place_and_the_groups_environment(tmp_path: Path) -> None:
     async def body() -> None:
-        meeting = {"address": "127.0.0.1", "port": 1}
-        group = ranks(tmp_path, ranks=4, part={"first": 2, "ranks": 2, "rendezvous": meeting})
+        meeting = Rendezvous(address="127.0.0.1", port=1)
+        group = ranks(tmp_path, ranks=4, part=GroupPart(first=2, ranks=2, rendezvous=meeting))
         told = Told()
         assert await group.start(told) is None
         try:
@@ -126,7 +126,7 @@ def test_each_rank_is_started_with_its_place_and_the_groups_environment(tmp_path
 def test_ranks_of_other_hosts_hear_where_to_meet_before_anything_else(tmp_path: Path) -> None:
     async def body() -> None:
         told = Told()
-        group = ranks(tmp_path, part={"first": 0, "ranks": 1, "rendezvous": None})
+        group = ranks(tmp_path, part=GroupPart(first=0, ranks=1, rendezvous=None))
         assert await group.start(told) is None
         try:
             kind, (address, port) = await told.items.get()
@@ -149,7 +149,7 @@ def test_kill_leaves_no_process_and_every_rank_says_that_it_ended(tmp_path: Path
         await group.kill()
         assert not any(alive(pid) for pid in pids)
         assert sorted(await told.until("exit", 2)) == [0, 1]
-        assert [(state["rank"], state["state"]) for state in group.describe()] == [
+        assert [(state.rank, state.state) for state in group.describe()] == [
             (0, "exited"),
             (1, "exited"),
         ]
@@ -165,7 +165,7 @@ def test_shut_down_ends_ranks_that_listen_without_a_kill(tmp_path: Path) -> None
         await told.ready(2)
         await group.shut_down(30)
         states = group.describe()
-        assert [(state["state"], state["exit_code"]) for state in states] == [("exited", 0)] * 2
+        assert [(state.state, state.exit_code) for state in states] == [("exited", 0)] * 2
         await group.kill()
 
     run(body)
@@ -182,14 +182,14 @@ def test_a_rank_that_cannot_start_is_reported(
     tmp_path: Path, changes: dict[str, Any], cause: str, message: str
 ) -> None:
     async def body() -> None:
-        meeting = {"address": "127.0.0.1", "port": 1}
-        part = {"first": 1, "ranks": 1, "rendezvous": meeting}
+        meeting = Rendezvous(address="127.0.0.1", port=1)
+        part = GroupPart(first=1, ranks=1, rendezvous=meeting)
         group = ranks(tmp_path, part=part, **changes)
         refusal = await group.start(Told())
         await group.kill()
         assert refusal is not None
-        assert (refusal["rank"], refusal["cause"]) == (1, cause)
-        assert refusal["message"].startswith(message)
+        assert (refusal.rank, refusal.cause) == (1, cause)
+        assert refusal.message.startswith(message)
         assert group.processes == []
 
     run(body)
@@ -204,8 +204,8 @@ def test_reports_come_in_rank_order_with_the_log_of_their_rank(tmp_path: Path) -
         await group.kill()
         given = {rank: report(rank, cause="other", message="m") for rank in (1, 0, 9)}
         found = group.with_logs(given)
-        assert [item["rank"] for item in found] == [0, 1, 9]
-        assert found[1]["log_path"] == str(tmp_path / "sampler_0.rank1.gen3.log")
+        assert [item.rank for item in found] == [0, 1, 9]
+        assert found[1].log_path == str(tmp_path / "sampler_0.rank1.gen3.log")
         assert found[2] == given[9]  # Of another host.
 
     run(body)

@@ -1,7 +1,8 @@
 """A task as an agent tells the engine of it."""
 
 from holdfast_worker.agent.task import Task
-from holdfast_worker.wire.frames import EngineTask
+from holdfast_worker.wire.frames import EngineTask, HeldTask
+from holdfast_worker.wire.types import Arguments
 
 
 def test_held_tells_what_was_asked_and_how_far_it_is() -> None:
@@ -15,8 +16,8 @@ def test_held_tells_what_was_asked_and_how_far_it_is() -> None:
         "op": "train",
         "args_hash": "h",
     }
-    task = Task(EngineTask(seq=9, args={"json": "{}"}, **asked))
+    task = Task(EngineTask(seq=9, args=Arguments(json="{}"), **asked))
     assert (task.id, task.group, task.op) == ("t", "trainer", "train")
-    assert task.held("running") == {**asked, "cancelled": False, "state": "running"}
+    assert task.held("running") == HeldTask(**asked, cancelled=False, state="running")
     task.cancelled = True
-    assert task.held("finished") == {**asked, "cancelled": True, "state": "finished"}
+    assert task.held("finished") == HeldTask(**asked, cancelled=True, state="finished")

@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from holdfast_worker.loss import LossProgram
+from holdfast_worker.wire.types import RatioBounds
 from loss_expressions import likelihood
 from loss_model import LENGTHS, WHOLE, Model
 from simulated_ranks import in_ranks
 
-PPO = {"low": 0.2, "high": 0.2, "ratio": "token"}
+PPO = RatioBounds(low=0.2, high=0.2, ratio="token")
 
 
 def metrics(
-    model: Model, cut: list[list[int]] = WHOLE, clip: dict[str, Any] | None = PPO, **options: Any
+    model: Model, cut: list[list[int]] = WHOLE, clip: RatioBounds | None = PPO, **options: Any
 ) -> dict[str, float]:
     return model.step(LossProgram(likelihood()), cut, clip=clip, **options).metrics
 
@@ -44,24 +45,24 @@ def test_a_policy_that_is_the_sampler_s_has_no_mismatch() -> None:
     "clip",
     [
         PPO,
-        {"low": None, "high": 0.1, "ratio": "token"},
-        {"low": 0.05, "high": None, "ratio": "sequence"},
+        RatioBounds(low=None, high=0.1, ratio="token"),
+        RatioBounds(low=0.05, high=None, ratio="sequence"),
     ],
 )
-def test_the_means_are_those_of_their_definitions(seed: int, clip: dict[str, Any]) -> None:
+def test_the_means_are_those_of_their_definitions(seed: int, clip: RatioBounds) -> None:
     random = np.random.default_rng(seed)
     differences = [random.normal(scale=0.3, size=length).tolist() for length in LENGTHS]
     found = metrics(model_of(*differences), clip=clip)
     v = np.concatenate([np.array(row) for row in differences])
     per = [
-        row if clip["ratio"] == "token" else [float(np.mean(row))] * len(row) for row in differences
+        row if clip.ratio == "token" else [float(np.mean(row))] * len(row) for row in differences
     ]
     ratio = np.exp(np.concatenate([np.array(row) for row in per]))
     outside = np.zeros(len(v), bool)
-    if clip["low"] is not None:
-        outside |= ratio < 1 - clip["low"]
-    if clip["high"] is not None:
-        outside |= ratio > 1 + clip["high"]
+    if clip.low is not None:
+        outside |= ratio < 1 - clip.low
+    if clip.high is not None:
+        outside |= ratio > 1 + clip.high
     assert found["policy/mismatch_abs"] == pytest.approx(float(np.abs(v).mean()), rel=1e-5)
     assert found["policy/mismatch_kl"] == pytest.approx(float((np.exp(v) - 1 - v).mean()), rel=1e-4)
     assert found["policy/clip_ratio"] == pytest.approx(float(outside.mean()), abs=1e-12)

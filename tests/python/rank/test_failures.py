@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rank.failures import (
@@ -15,6 +16,7 @@ from holdfast_worker.rank.failures import (
     report_of_exception,
     report_of_exit,
 )
+from holdfast_worker.wire.received import plain
 
 
 class OutOfMemoryError(RuntimeError):
@@ -51,15 +53,15 @@ def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> N
         "log_errors": ["y" * 500] * 40,
     }
     few, many, crowd = (
-        [{**report(rank, cause="other", message="m"), **long} for rank in range(n)]
+        [replace(report(rank, cause="other", message="m"), **long) for rank in range(n)]
         for n in (2, 200, 2_000)
     )
     assert fitting(few) == few
     for reports in (many, crowd):
         kept = fitting(reports)
-        assert [item["rank"] for item in kept] == [item["rank"] for item in reports]
-        assert len(json.dumps(kept)) <= REPORTS_BYTES_MAX
-        assert all(item["message"] == "m" and item["log_errors"] == [] for item in kept)
+        assert [item.rank for item in kept] == [item.rank for item in reports]
+        assert len(json.dumps(plain(kept))) <= REPORTS_BYTES_MAX
+        assert all(item.message == "m" and item.log_errors == [] for item in kept)
 
 
 def test_an_exception_that_cannot_tell_its_text_is_reported_all_the_same() -> None:
@@ -69,14 +71,14 @@ def test_an_exception_that_cannot_tell_its_text_is_reported_all_the_same() -> No
 
     found = report_of_exception(0, Mute())
     assert (
-        found["exception"] == "Mute"
-        and "Mute, whose text cannot be read (RuntimeError)" in found["message"]
+        found.exception == "Mute"
+        and "Mute, whose text cannot be read (RuntimeError)" in found.message
     )
 
 
 def test_report_of_exit_names_the_signal_or_the_code() -> None:
     assert [
-        report_of_exit(0, code)[key]
+        getattr(report_of_exit(0, code), key)
         for code, key in [(-9, "signal"), (-9, "cause"), (3, "exit_code")]
     ] == [
         "SIGKILL",

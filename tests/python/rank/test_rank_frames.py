@@ -12,6 +12,7 @@ from holdfast_worker.rank.frames import (
     CancelRank,
     RankBlob,
     RankError,
+    RankFrame,
     RankProgress,
     RankReady,
     RankResult,
@@ -20,10 +21,11 @@ from holdfast_worker.rank.frames import (
     read_from_rank,
     read_to_rank,
 )
-from holdfast_worker.wire.frame import Frame
+from holdfast_worker.wire.received import plain
+from holdfast_worker.wire.types import Arguments
 
 CONTEXT = RankContext("trainer", "trainer", 1, 0, 1, {"zero": 2}, "artifacts")
-SENT: list[tuple[Frame, dict[str, object]]] = [
+SENT: list[tuple[RankFrame, dict[str, object]]] = [
     (
         StartRank(module="m", context=CONTEXT),
         {
@@ -45,7 +47,7 @@ SENT: list[tuple[Frame, dict[str, object]]] = [
         },
     ),
     (
-        AskRank(task="t", key="k", attempt=2, op="train", args={"json": "{}"}),
+        AskRank(task="t", key="k", attempt=2, op="train", args=Arguments(json="{}")),
         {
             "type": "task",
             "task": "t",
@@ -59,7 +61,7 @@ SENT: list[tuple[Frame, dict[str, object]]] = [
     (ShutDownRank(), {"type": "shutdown"}),
 ]
 FAILURE = report(1, cause="other", message="m")
-HEARD: list[tuple[Frame, dict[str, object]]] = [
+HEARD: list[tuple[RankFrame, dict[str, object]]] = [
     (RankReady(info={"device": "cpu"}), {"type": "ready", "info": {"device": "cpu"}}),
     (
         RankProgress(task="t", phase="p", done=1.0, total=None, metrics={"loss": 0.5}),
@@ -82,36 +84,46 @@ HEARD: list[tuple[Frame, dict[str, object]]] = [
     ),
     (
         RankError(task=None, failure=FAILURE),
-        {"type": "error", "task": None, "failure": FAILURE},
+        {"type": "error", "task": None, "failure": plain(FAILURE)},
     ),
 ]
 
 
 @pytest.mark.parametrize(("frame", "sent"), [*SENT, *HEARD], ids=lambda one: type(one).__name__)
 def test_the_bytes_of_a_message_are_those_of_its_object(
-    frame: Frame, sent: dict[str, object]
+    frame: RankFrame, sent: dict[str, object]
 ) -> None:
     assert pack(frame.to_object()) == pack(sent)
 
 
 @pytest.mark.parametrize(("frame", "sent"), SENT, ids=lambda one: type(one).__name__)
-def test_a_rank_reads_what_its_agent_sent(frame: Frame, sent: dict[str, object]) -> None:
+def test_a_rank_reads_what_its_agent_sent(frame: RankFrame, sent: dict[str, object]) -> None:
     assert read_to_rank(unpack(pack(sent)[HEADER.size :])) == frame
 
 
 @pytest.mark.parametrize(("frame", "sent"), HEARD, ids=lambda one: type(one).__name__)
-def test_an_agent_reads_what_its_rank_sent(frame: Frame, sent: dict[str, object]) -> None:
+def test_an_agent_reads_what_its_rank_sent(frame: RankFrame, sent: dict[str, object]) -> None:
     assert read_from_rank(unpack(pack(sent)[HEADER.size :])) == frame
 
 
 @pytest.mark.parametrize(("frame", "sent"), SENT, ids=lambda one: type(one).__name__)
-def test_a_rank_ignores_a_field_of_a_later_version(frame: Frame, sent: dict[str, object]) -> None:
+def test_a_rank_ignores_a_field_of_a_later_version(
+    frame: RankFrame, sent: dict[str, object]
+) -> None:
     assert read_to_rank({**sent, "later": 1}) == frame
 
 
 @pytest.mark.parametrize(("frame", "sent"), HEARD, ids=lambda one: type(one).__name__)
-def test_an_agent_ignores_a_field_of_a_later_version(frame: Frame, sent: dict[str, object]) -> None:
+def test_an_agent_ignores_a_field_of_a_later_version(
+    frame: RankFrame, sent: dict[str, object]
+) -> None:
     assert read_from_rank({**sent, "later": 1}) == frame
+
+
+def test_a_report_of_a_later_version_is_read_without_what_it_adds() -> None:
+    failure = {**cast("dict[str, object]", plain(FAILURE)), "later": 1}
+    read = read_from_rank({"type": "error", "task": None, "failure": failure})
+    assert read == RankError(task=None, failure=FAILURE)
 
 
 def test_a_context_of_a_later_version_is_read_without_what_it_adds() -> None:

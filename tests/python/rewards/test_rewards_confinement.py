@@ -24,6 +24,8 @@ from holdfast_worker.process_table import descendants, process_state
 from holdfast_worker.rewards.confinement import isolation_works
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardProcess
 from hostile_scores import OWN
 
 FILE = Path(hostile_rewards.__file__)
@@ -158,7 +160,10 @@ def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
         for text in (HONEST[0], name, HONEST[1], HONEST[2])
     ]
     pool = RewardPool(
-        RewardCode.of(f"{FILE}:score", {**PROCESS, "isolate": isolate}, style=None), 1
+        RewardCode.of(
+            f"{FILE}:score", decode(RewardProcess, {**PROCESS, "isolate": isolate}), style=None
+        ),
+        1,
     )
     started = time.monotonic()
     try:

@@ -1,10 +1,10 @@
 """Publications that the sampler compares with what the trainer itself says of fixed tokens."""
 
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import sampler_fixtures as fixtures
 from holdfast_worker import model_opening
@@ -14,6 +14,8 @@ from holdfast_worker.sampler.publication import (
     probe_sequences,
     tolerance_of,
 )
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Publication
 from trainer_harness import OPTIMIZER, Trainer
 
 RECIPES = ["tiny_qwen", "tiny_qwen_untied"]
@@ -50,15 +52,17 @@ def test_load_compares_nothing_when_an_older_record_or_quantized_weights_leave_n
     worker = fixtures.make_worker()
     publication = fixtures.publish(model, "v1")
     fixtures.load(worker, model, publication)
-    compare_with_trainer(worker.engine, publication, tolerance=0.05)
-    compare_with_trainer(worker.engine, told(worker, publication, off=9), tolerance=None)
-    assert tolerance_of(worker.spec, publication) == 0.05
+    sent = decode(Publication, publication)
+    compare_with_trainer(worker.engine, sent, tolerance=0.05)
+    wrong = decode(Publication, told(worker, publication, off=9))
+    compare_with_trainer(worker.engine, wrong, tolerance=None)
+    assert tolerance_of(worker.spec, sent) == 0.05
     quantized = replace(worker.spec, vllm={"quantization": "fp8"})
-    assert tolerance_of(quantized, publication) is None
+    assert tolerance_of(quantized, sent) is None
     halves = replace(worker.spec, vllm={"dtype": "bfloat16"})
-    assert tolerance_of(halves, publication) == 0.5
-    tensors = [{**entry, "dtype": "BF16"} for entry in publication["tensors"]]
-    assert tolerance_of(worker.spec, {**publication, "tensors": tensors}) == 0.5
+    assert tolerance_of(halves, sent) == 0.5
+    tensors = [replace(entry, dtype="BF16") for entry in sent.tensors]
+    assert tolerance_of(worker.spec, replace(sent, tensors=tensors)) == 0.5
 
 
 def test_a_trainer_s_publication_is_compared_on_as_many_tokens_as_the_sampler_takes(

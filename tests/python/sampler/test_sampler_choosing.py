@@ -9,6 +9,9 @@ import pytest
 import torch
 
 from holdfast_worker.sampler.choosing import choose, log_distribution
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Sampling
+from sampler_fixtures import SAMPLING
 
 LOGITS = [2.0, -1.0, 0.5, 0.5, -3.0, 1.0, -math.inf]
 SEEN = {0, 3, 4}  # Tokens of the prompt or the completion so far.
@@ -16,37 +19,31 @@ MASK = torch.tensor([[token in SEEN for token in range(len(LOGITS))]])
 
 
 def sampling(**changes):
-    return {
-        "temperature": 1.0,
-        "top_k": -1,
-        "top_p": 1.0,
-        "min_p": 0,
-        "repetition_penalty": 1,
-        **changes,
-    }
+    usual = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0, "repetition_penalty": 1}
+    return decode(Sampling, {**SAMPLING, **usual, **changes})
 
 
 def reference(how):
     """The distribution by its definition, in float64."""
-    penalty = how["repetition_penalty"]
+    penalty = how.repetition_penalty
     penalised = [
         (logit / penalty if logit > 0 else logit * penalty) if token in SEEN else logit
         for token, logit in enumerate(LOGITS)
     ]
-    scaled = [logit / how["temperature"] for logit in penalised]
-    if how["min_p"] > 0:
+    scaled = [logit / how.temperature for logit in penalised]
+    if how.min_p > 0:
         highest = math.exp(max(scaled))
         scaled = [
-            value if math.exp(value) >= how["min_p"] * highest else -math.inf for value in scaled
+            value if math.exp(value) >= how.min_p * highest else -math.inf for value in scaled
         ]
-    if how["top_k"] > 0:
-        threshold = sorted(scaled, reverse=True)[: how["top_k"]][-1]
+    if how.top_k > 0:
+        threshold = sorted(scaled, reverse=True)[: how.top_k][-1]
         scaled = [value if value >= threshold else -math.inf for value in scaled]
     weights = [math.exp(value) for value in scaled]
     weights = [weight / sum(weights) for weight in weights]
     before, kept = 0.0, set()
     for token in sorted(range(len(weights)), key=lambda token: (-weights[token], token)):
-        if before < how["top_p"]:
+        if before < how.top_p:
             kept.add(token)
         before += weights[token]
     weights = [weight if token in kept else 0.0 for token, weight in enumerate(weights)]

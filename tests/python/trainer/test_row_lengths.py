@@ -12,6 +12,7 @@ import sampler_fixtures as fixtures
 from chat_templates import CALLING, THINKING
 from holdfast_worker.prompts import encode_prompt, encode_supervised
 from holdfast_worker.trainer.row_lengths import RowLengths
+from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import TrainerMeasureRows
 from own_model import change
 from trainer_harness import Artifacts, io_of
@@ -45,7 +46,7 @@ def measure(tmp_path, model, use, rows=ROWS, measured=None, **how):
     io = io_of(artifacts)
     rows = artifacts.put_json(rows)
     arguments = {"model_path": str(model), "use": use, "rows": rows, "chat": None, **how}
-    answer = (measured or RowLengths()).measure(TrainerMeasureRows.of(arguments), io)
+    answer = (measured or RowLengths()).measure(decode(TrainerMeasureRows, arguments), io)
     return answer, np.frombuffer(io.blobs[0], "<i4").reshape(-1, 2).tolist()
 
 

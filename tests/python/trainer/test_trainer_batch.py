@@ -16,7 +16,7 @@ from holdfast_worker.trainer.batch import (
     updates_of,
 )
 from recorded_batches import sequences_of
-from trainer_harness import Artifacts, trajectory_batch
+from trainer_harness import Artifacts, read_by_trainer, trajectory_batch
 
 PROMPT = [{"role": "user", "content": "hi"}]
 
@@ -49,6 +49,11 @@ def test_cut_gives_one_micro_batch_where_all_fits_and_breaks_ties_by_place():
 
 def test_cut_fills_up_with_empty_micro_batches():
     assert cut([5, 5, 5], tokens_max=5, world_size=2) == [[[0], [2]], [[1], []]]
+
+
+def with_rest(batch):
+    """With what these tests do not vary."""
+    return read_by_trainer({"temperature": 1, "coef": {}, "updates": [[0]], **batch})
 
 
 def test_read_sequences_follows_the_batch_and_not_the_slab(artifacts):
@@ -96,9 +101,12 @@ def test_read_sequences_refuses_a_slab_that_holds_another_draw(artifacts):
 def test_updates_of_keep_batch_order_and_refuse_an_empty_step(artifacts):
     batch = trajectory_batch(artifacts, [[4], [5, 5], [6]], updates=[[2, 1], [0]])
     sequences = sequences_of(artifacts, batch)
-    assert [update.sequences for update in updates_of(batch, sequences)] == [[1, 2, 3], [0]]
+    assert [update.sequences for update in updates_of(read_by_trainer(batch), sequences)] == [
+        [1, 2, 3],
+        [0],
+    ]
     with pytest.raises(BadDataError, match="hold no sequence"):
-        updates_of({"updates": [[]]}, sequences)
+        updates_of(read_by_trainer({**batch, "updates": [[]]}), sequences)
 
 
 def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(artifacts):
@@ -107,15 +115,21 @@ def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(ar
     )
     sequences = sequences_of(artifacts, batch)
     assert len(sequences) == 6  # Columns have a number for each.
-    assert [update.sequences for update in updates_of(batch, sequences)] == [[0, 5], [2, 3]]
+    assert [update.sequences for update in updates_of(read_by_trainer(batch), sequences)] == [
+        [0, 5],
+        [2, 3],
+    ]
     with pytest.raises(BadDataError, match="hold no sequence to train"):
-        updates_of({**batch, "masked": [2, 3]}, sequences)
+        updates_of(read_by_trainer({**batch, "masked": [2, 3]}), sequences)
 
 
 @pytest.mark.parametrize(
     "batch",
     [
-        {"kind": "supervised", "rows": [{"row_id": "a", "prompt": PROMPT, "completion": "yo"}]},
+        {
+            "kind": "supervised",
+            "rows": [{"row_id": "a", "prompt": PROMPT, "completion": "yo", "columns": {}}],
+        },
         {
             "kind": "preference",
             "pairs": [
@@ -131,7 +145,7 @@ def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_
     tokenizer = tokenizer_for("qwen3")
     tokenizer.model_max_length = 512
     chat = {"template_arguments": {"enable_thinking": thinks}}
-    for sequence in read_sequences({**batch, "chat": chat}, None, tokenizer):
+    for sequence in read_sequences(with_rest({**batch, "chat": chat}), None, tokenizer):
         taught = tokenizer.decode(sequence.tokens[sequence.mask])
         assert taught == ("<think>\n\n</think>\n\n" if thinks else "") + "yo<|im_end|>"
 
@@ -139,7 +153,7 @@ def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_
 @pytest.mark.parametrize(
     "batch",
     [
-        {"kind": "supervised", "rows": [{"completion": "yo"}]},
+        {"kind": "supervised", "rows": [{"completion": "yo", "columns": {}}]},
         {
             "kind": "preference",
             "pairs": [{"chosen": "yo", "rejected": "no", "margin": 0.0}],
@@ -155,7 +169,7 @@ def test_the_tools_of_a_row_are_in_the_prompt_of_each_of_its_sequences(batch):
     key = "rows" if "rows" in batch else "pairs"
     rows = [{**given, **row} for row in batch[key]]
     chat = {"template_arguments": {}}
-    sequences = read_sequences({**batch, key: rows, "chat": chat}, None, tokenizer)
+    sequences = read_sequences(with_rest({**batch, key: rows, "chat": chat}), None, tokenizer)
     assert len(sequences) == (1 if key == "rows" else 2)
     for sequence in sequences:
         assert given["tools"] in tokenizer.decode(sequence.tokens[~sequence.mask])

@@ -10,6 +10,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import FileEntry
 from torch_trainers import LENGTHS, published, steps
 from trainer_harness import (
     OPTIMIZER,
@@ -77,7 +79,7 @@ def test_publish_writes_what_from_pretrained_opens(tmp_path, recipe, dtype):
     assert [tensor["name"] for tensor in publication["tensors"]] == names
     assert publication["digest"] == weights.digest_of_directory(directory)
     assert publication["tensors"] == weights.manifest_of_directory(directory)[0]
-    weights.verify_files(directory, publication["files"])
+    weights.verify_files(directory, decode(list[FileEntry], publication["files"]))
     assert published(trainer, "v1")["digest"] == publication["digest"]
     assert (
         sorted(path.name for path in directory.parent.iterdir() if path.name.startswith(".")) == []

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from holdfast_worker.trainer import numerics
+from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import TrainerSpec
 from trainer_harness import SPEC
 
@@ -25,7 +26,7 @@ LORA = {
 
 
 def spec(**changes: Any) -> TrainerSpec:
-    return TrainerSpec.of({**SPEC, **changes})
+    return decode(TrainerSpec, {**SPEC, **changes})
 
 
 @pytest.fixture

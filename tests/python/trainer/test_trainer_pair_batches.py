@@ -13,7 +13,7 @@ from holdfast_worker.prompts import encode_supervised
 from holdfast_worker.trainer.batch import cut_pairs, read_sequences
 from holdfast_worker.trainer.micro_batches import micro_batch
 from holdfast_worker.trainer.model.create_model import CHAT_TEMPLATE, character_tokenizer
-from trainer_harness import Artifacts, io_of
+from trainer_harness import Artifacts, io_of, read_by_trainer
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,8 @@ PAIRS = [
 
 
 def sequences_of(batch, tokenizer, artifacts=None):
-    return read_sequences(batch, io_of(artifacts).read_artifact if artifacts else None, tokenizer)
+    read = io_of(artifacts).read_artifact if artifacts else None
+    return read_sequences(read_by_trainer(batch), read, tokenizer)
 
 
 def test_both_sides_of_a_pair_have_the_prompts_tokens_as_supervised_rows_have_them(tokenizer):

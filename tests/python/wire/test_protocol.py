@@ -2,13 +2,14 @@ import json
 
 import msgpack
 import pytest
+from msgspec.structs import replace
 
-from holdfast_worker.wire.frames import AgentAccepted, AgentResult, EngineCancel
+from holdfast_worker.rank.failures import report
+from holdfast_worker.wire.frames import AgentAccepted, AgentError, AgentResult, EngineCancel
 from holdfast_worker.wire.protocol import (
     FRAME_BYTES_MAX,
     ProtocolError,
     blob_frames,
-    check,
     decode_engine,
     encode_agent,
 )
@@ -16,21 +17,23 @@ from holdfast_worker.wire.protocol import (
 CANCEL = {"type": "cancel", "epoch": 3, "seq": 7, "task": "t"}
 
 
-def test_decode_engine_takes_what_the_schema_allows() -> None:
+def test_decode_engine_reads_a_message_as_its_frame() -> None:
     assert decode_engine(json.dumps(CANCEL)) == EngineCancel(epoch=3, seq=7, task="t")
 
 
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        ({**CANCEL, "seq": 0}, "at seq"),
-        ({**CANCEL, "extra": 1}, "extra"),
+        ({**CANCEL, "seq": 0}, "message 'cancel' because seq is wrong: Expected `int` >= 1"),
+        ({**CANCEL, "seq": True}, "seq is wrong: Expected `int`, got `bool`"),
+        ({**CANCEL, "task": ""}, "task is wrong: Expected `str` of length >= 1"),
+        ({**CANCEL, "extra": 1}, "unknown field `extra`"),
         (
             {key: value for key, value in CANCEL.items() if key != "epoch"},
-            "'epoch' is a required property",
+            "missing required field `epoch`",
         ),
-        ({**CANCEL, "type": "canzel"}, "'canzel'"),
-        ([CANCEL], "type None"),
+        ({**CANCEL, "type": "canzel"}, "message 'canzel' because type is wrong"),
+        ([CANCEL], "message None because it is wrong: Expected `object`, got `array`"),
     ],
 )
 def test_decode_engine_says_where_a_message_is_wrong(message: object, says: str) -> None:
@@ -49,20 +52,24 @@ def test_encode_agent_refuses_what_the_engine_would_refuse() -> None:
     assert encode_agent(AgentAccepted(task="t")) == '{"type":"accepted","task":"t"}'
     sent = encode_agent(AgentResult(task="t", outputs=[], blobs=[]), seq=3)
     assert sent == '{"type":"result","task":"t","outputs":[],"blobs":[],"seq":3}'
-    with pytest.raises(ProtocolError, match="'seq' is a required property"):
+    with pytest.raises(ProtocolError, match="'result' as message None: reliable"):
         encode_agent(AgentResult(task="t", outputs=[], blobs=[]))
-    with pytest.raises(ProtocolError, match="at task"):
+    with pytest.raises(ProtocolError, match="'accepted' as message 1: reliable"):
+        encode_agent(AgentAccepted(task="t"), seq=1)
+    with pytest.raises(ProtocolError, match=r"length >= 1 - at `\$.task`"):
         encode_agent(AgentAccepted(task=""))
-    with pytest.raises(ProtocolError, match="cause"):
-        check(
-            "AgentMessage",
-            {
-                "type": "error",
-                "seq": 1,
-                "task": "t",
-                "failures": [{"rank": 0, "cause": "bad luck"}],
-            },
-        )
+    failure = replace(report(0, cause="other", message="m"), cause="bad luck")
+    with pytest.raises(ProtocolError, match=r"'bad luck' - at `\$.failures\[0\].cause`"):
+        encode_agent(AgentError(task="t", failures=[failure]), seq=1)
+    with pytest.raises(ProtocolError, match=r"length >= 1 - at `\$.failures`"):
+        encode_agent(AgentError(task="t", failures=[]), seq=1)
+    failure = report(0, cause="other", message="m")
+    with pytest.raises(ProtocolError, match=r"length <= 40 - at `\$.failures\[0\].log_tail`"):
+        long = replace(failure, log_tail=["line"] * 41)
+        encode_agent(AgentError(task="t", failures=[long]), seq=1)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        endless = replace(failure, at_ms=float("nan"))
+        encode_agent(AgentError(task="t", failures=[endless]), seq=1)
 
 
 @pytest.mark.parametrize(

@@ -13,3 +13,5 @@ else:
     JsonValue = Any  # Whatever comes off a line is JSON: nothing is left to check.
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+# A whole number stays one: as a float it would be written, and hashed, differently.
+Number: TypeAlias = int | float

@@ -14,13 +14,16 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast_worker.json_value import JsonValue
 from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX
+
+if TYPE_CHECKING:
+    from holdfast_worker.wire.types import Arguments, ArtifactRef
 
 PROGRESS_INTERVAL_S = 0.1  # At most ten a second leave a rank; a change of phase always does.
 PHASE_CHARS_MAX = 200
@@ -154,12 +157,10 @@ class OperationIO:
         self.blobs.append(bytes(data) if self.keep_blobs else b"")
         return len(self.blobs) - 1
 
-    def read_artifact(self, ref: Mapping[str, Any]) -> bytes:
+    def read_artifact(self, ref: ArtifactRef) -> bytes:
         """The bytes of an artifact of this home, checked against their hash."""
-        sha256 = ref["sha256"]
-        if not (
-            isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")
-        ):
+        sha256 = ref.sha256
+        if not (len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
             raise BadDataError(
                 f"Cannot read an artifact because its name is not a sha256: {sha256!r}"
             )
@@ -171,17 +172,17 @@ class OperationIO:
                 f"Cannot read artifact {sha256} because {path} is not there"
             ) from None
         found = hashlib.sha256(data).hexdigest()
-        if found != sha256 or len(data) != ref.get("bytes", len(data)):
+        if found != sha256 or len(data) != ref.bytes:
             raise BadDataError(
                 f"Cannot read artifact {sha256} because {path} holds {len(data)} bytes with sha256 "
                 f"{found}"
             )
         return data
 
-    def read_given(self, given: Mapping[str, Any]) -> Any:
-        """What the engine passes to an operation as JSON: {json}, or {artifact} if it is long."""
+    def read_given(self, given: Arguments) -> Any:
+        """What the engine passes to an operation as JSON, in an artifact if it is long."""
         return json.loads(
-            given["json"] if "json" in given else self.read_artifact(given["artifact"])
+            self.read_artifact(given.artifact) if given.artifact else given.json or ""
         )
 
     def check_cancelled(self) -> None:

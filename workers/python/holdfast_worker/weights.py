@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.wire.types import FileEntry, TensorEntry
+from holdfast_worker.wire import types
+from holdfast_worker.wire.answers import FileEntry, TensorEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -274,21 +275,21 @@ def files_of_directory(root: str | Path) -> list[FileEntry]:
     return [file_entry(root, path) for path in list_files(root)]
 
 
-def verify_files(root: str | Path, files: Iterable[Mapping[str, Any]]) -> None:
+def verify_files(root: str | Path, files: Iterable[types.FileEntry]) -> None:
     """Raises BadDataError naming the first file whose bytes differ from the record."""
     for expected in files:
-        path = Path(root) / expected["path"]
+        path = Path(root) / expected.path
         if not path.is_file():
             raise BadDataError(
-                f"Cannot open '{root}' because its file '{expected['path']}' is missing"
+                f"Cannot open '{root}' because its file '{expected.path}' is missing"
             )
         actual = file_entry(root, path)
-        if (actual["sha256"], actual["bytes"]) != (expected["sha256"], expected["bytes"]):
+        if (actual["sha256"], actual["bytes"]) != (expected.sha256, expected.bytes):
             raise BadDataError(
-                f"Cannot open '{root}' because its file '{expected['path']}' is not the recorded "
+                f"Cannot open '{root}' because its file '{expected.path}' is not the recorded "
                 "one: sha256 is "
-                f"{actual['sha256']} ({actual['bytes']} bytes), recorded {expected['sha256']} "
-                f"({expected['bytes']} bytes). The file was changed or damaged: use another "
+                f"{actual['sha256']} ({actual['bytes']} bytes), recorded {expected.sha256} "
+                f"({expected.bytes} bytes). The file was changed or damaged: use another "
                 "checkpoint"
             )
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast_worker.trainer.engines.schedule import check_schedule, factor
+from holdfast_worker.wire.types import Schedule
 
 
 def schedule(**fields):
-    return {"name": "constant", "warmup_steps": 0, "total_steps": None, "min_ratio": 0.0, **fields}
+    usual = {"name": "constant", "warmup_steps": 0, "total_steps": None, "min_ratio": 0.0}
+    return Schedule(**{**usual, **fields})
 
 
 def test_factor_is_one_without_a_schedule():

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from holdfast_worker import weights
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import FileEntry
 from trainer_harness import (
     OPTIMIZER,
     POLICY_LOSS,
@@ -323,7 +325,8 @@ def test_a_checkpoint_goes_on_with_another_number_of_ranks(script, tmp_path, zer
         for name in ("loss", "grad_norm"):
             assert ours["steps"][0][name] == pytest.approx(theirs["steps"][0][name], rel=1e-5)
     assert not list(tmp_path.glob(".universal*"))
-    assert weights.verify_files(checkpoint["dir"], checkpoint["files"]) is None
+    files = decode(list[FileEntry], checkpoint["files"])
+    assert weights.verify_files(checkpoint["dir"], files) is None
 
 
 def test_other_optimizer_settings_act_alike_in_the_middle_and_at_a_load(script):

@@ -10,6 +10,8 @@ import torch
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engines.engine_torch import TorchEngine
 from holdfast_worker.trainer.engines.optimizers import optimizer_of
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import Optimizer
 from torch_trainers import LENGTHS, published, steps
 from trainer_harness import (
     OPTIMIZER,
@@ -60,7 +62,7 @@ class Tiny(torch.nn.Module):
 
 
 def stepped(model, **settings):
-    optimizer = {**OPTIMIZER, "weight_decay": 0.0, **settings}
+    optimizer = decode(Optimizer, {**OPTIMIZER, "weight_decay": 0.0, **settings})
     return optimizer_of(model, optimizer, fused=False, master=lambda parameter: parameter)
 
 

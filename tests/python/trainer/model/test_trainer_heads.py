@@ -19,6 +19,8 @@ from transformers import (
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.rewards.reward_model import RewardModel
 from holdfast_worker.trainer.model.heads import at_last, values_before
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardModelSettings
 from own_model import change
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
 
@@ -261,7 +263,7 @@ def test_the_page_s_snippet_reads_the_score_that_was_trained(tmp_path, pad, kept
     found, theirs = pages_scores(directory, texts)
     assert found == kept
     settings = {"path": str(directory), "dtype": "float32", "device": "cpu", "threads": 1}
-    own = RewardModel({**settings, **REST}).score(
+    own = RewardModel(decode(RewardModelSettings, {**settings, **REST})).score(
         [{"id": text, "prompt": text[:22], "completion": text[22:]} for text in texts]
     )
     assert theirs == pytest.approx([one["score"] for one in own], abs=1e-6)

@@ -19,6 +19,8 @@ import uuid
 from importlib import metadata
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from holdfast_worker import __version__
 from holdfast_worker.agent.answers import Answers
 from holdfast_worker.agent.group import Group
@@ -31,6 +33,7 @@ from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
 from holdfast_worker.process_table import end_below
 from holdfast_worker.rank.failures import fitting, report
 from holdfast_worker.wire.frames import (
+    PROTOCOL_VERSION,
     AgentAccepted,
     AgentGroup,
     AgentHeartbeat,
@@ -49,7 +52,7 @@ from holdfast_worker.wire.frames import (
     EngineWelcome,
     FailureReport,
 )
-from holdfast_worker.wire.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
+from holdfast_worker.wire.protocol import ProtocolError, TooLarge
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
@@ -181,10 +184,10 @@ class Agent:
     def _on_welcome(self, welcome: EngineWelcome) -> None:
         self._preempt_grace_s = welcome.preempt_grace_ms / 1000
         for verdict in welcome.tasks:
-            if verdict["verdict"] == "drop":
-                self._drop(verdict["task"])
-            elif verdict["verdict"] != "keep":
-                self._answers.deliver(verdict["task"])
+            if verdict.verdict == "drop":
+                self._drop(verdict.task)
+            elif verdict.verdict != "keep":
+                self._answers.deliver(verdict.task)
 
     def _drop(self, task_id: str) -> None:
         if task_id in self._answers:
@@ -279,7 +282,7 @@ class Agent:
     def group_changed(self, group: Group) -> None:
         log(f"{group.name} generation {group.generation} is {group.state}")
         failures = fitting(group.failures)
-        self._link.send(AgentGroup(**group.describe(), info=group.info, failures=failures))
+        self._link.send(AgentGroup(**asdict(group.describe()), info=group.info, failures=failures))
 
     def group_meets(self, group: Group, address: str, port: int) -> None:
         place = AgentRendezvous(
@@ -313,7 +316,7 @@ def preempt_grace_s(configured: float) -> float:
 def packages() -> dict[str, str]:
     """Versions that matter to the protocol."""
     found = {"python": platform.python_version(), "holdfast_worker": __version__}
-    for name in ("websockets", "msgpack", "jsonschema"):
+    for name in ("websockets", "msgpack", "msgspec"):
         found[name] = metadata.version(name)
     return found
 

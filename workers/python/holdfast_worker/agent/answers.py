@@ -17,8 +17,7 @@ from holdfast_worker.wire.frames import (
     AgentResult,
     BlobRef,
     FailureReport,
-    OutputBeside,
-    OutputInline,
+    Output,
 )
 
 
@@ -59,8 +58,8 @@ class Answers:
             failures = [report(rank, cause="bad_data", message=message) for rank in task.outputs]
             self.send_error(task, failures)
             return
-        named: list[BlobRef] = [
-            {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs
+        named = [
+            BlobRef(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data)) for data in blobs
         ]
         self._send(task, AgentResult(task=task.id, outputs=outputs, blobs=named), blobs)
 
@@ -95,12 +94,12 @@ class Answers:
         self._kept.pop(task_id, None)
 
 
-def carried(output: str, blobs: list[bytes]) -> OutputInline | OutputBeside:
+def carried(output: str, blobs: list[bytes]) -> Output:
     """
     An output as the protocol has it: what is too long for the result's message is added to the
     blobs.
     """
     if len(output) <= INLINE_BYTES_MAX:
-        return {"json": output}
+        return Output(json=output)
     blobs.append(output.encode())
-    return {"blob": len(blobs) - 1}
+    return Output(blob=len(blobs) - 1)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 from typing import Literal, Protocol
 
+from msgspec.structs import asdict, replace
+
 from holdfast_worker.agent.ranks import RankNews, Ranks
 from holdfast_worker.agent.task import Task
 from holdfast_worker.json_value import JsonValue
@@ -94,21 +96,17 @@ class Group:
         self._inbox.put_nowait(("stop", grace_s))
 
     def describe(self) -> GroupState:
-        return {
-            "group": self.name,
-            "generation": self.generation,
-            "state": self.state,
-            "ranks": self.ranks.describe(),
-        }
+        return GroupState(
+            group=self.name,
+            generation=self.generation,
+            state=self.state,
+            ranks=self.ranks.describe(),
+        )
 
     def describe_held(self) -> HeldGroup:
-        start = self._start
-        return {
-            **self.describe(),
-            "role": start.role,
-            "spec_hash": start.spec_hash,
-            "info": self.info,
-        }
+        role, spec_hash = self._start.role, self._start.spec_hash
+        described = asdict(self.describe())
+        return HeldGroup(**described, role=role, spec_hash=spec_hash, info=self.info)
 
     # A generation's life.
 
@@ -166,7 +164,7 @@ class Group:
         refusal = await self.ranks.start(inbox.put_nowait)
         if refusal is None:
             return None
-        self._reports[refusal["rank"]] = refusal
+        self._reports[refusal.rank] = refusal
         return "failed"
 
     async def _until_ready(self) -> str:
@@ -224,8 +222,8 @@ class Group:
         """As of a failure, whose report then says how the process ended, too."""
         ended = report_of_exit(rank, self.ranks.of(rank).returncode or 0)
         known = self._reports.get(rank, ended)
-        codes = (ended["exit_code"], ended["signal"])
-        self._reports[rank] = {**known, "exit_code": codes[0], "signal": codes[1]}
+        codes = (ended.exit_code, ended.signal)
+        self._reports[rank] = replace(known, exit_code=codes[0], signal=codes[1])
         return self._heard_failure(rank, ended)
 
     async def _serve(self) -> None:
@@ -382,11 +380,11 @@ class Group:
 
 
 def _is_mild(failure: FailureReport) -> bool:
-    return failure["cause"] in MILD_CAUSES
+    return failure.cause in MILD_CAUSES
 
 
 def _texts(item: FailureReport) -> list[str]:
-    return [item["message"], item["traceback"] or ""]
+    return [item.message, item.traceback or ""]
 
 
 def _without_rank_news(inbox: asyncio.Queue[Item]) -> asyncio.Queue[Item]:

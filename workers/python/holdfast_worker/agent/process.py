@@ -242,15 +242,15 @@ class RankProcess:
 
     def describe(self) -> RankState:
         code = self.returncode
-        return {
-            "rank": self.rank,
-            "pid": self.pid,
-            "process_start": self.process_start,
-            "state": self.state,
-            "exit_code": code if code is not None and code >= 0 else None,
-            "signal": signal.Signals(-code).name if code is not None and code < 0 else None,
-            "process_state": process_state(self.pid) if code is None else None,
-        }
+        return RankState(
+            rank=self.rank,
+            pid=self.pid,
+            process_start=self.process_start,
+            state=self.state,
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=signal.Signals(-code).name if code is not None and code < 0 else None,
+            process_state=process_state(self.pid) if code is None else None,
+        )
 
     def machine_evidence(self) -> tuple[list[str], int | None]:
         """

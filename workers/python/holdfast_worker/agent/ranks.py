@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from holdfast_worker.agent.process import GROUP_VARIABLE, RankProcess, rank_environment
 from holdfast_worker.operation import RankContext
 from holdfast_worker.rank import flight_recorder, rendezvous
@@ -34,13 +36,12 @@ class Ranks:
     generation carries."""
 
     def __init__(self, start: EngineStartGroup, *, nonce: str) -> None:
-        whole: GroupPart = {"first": 0, "ranks": start.ranks, "rendezvous": None}
-        part = start.part or whole
-        self.first = part["first"]
-        self.size = part["ranks"]
+        part = start.part or GroupPart(first=0, ranks=start.ranks, rendezvous=None)
+        self.first = part.first
+        self.size = part.ranks
         self.numbers = range(self.first, self.first + self.size)
         self.world_size = start.ranks
-        self._rendezvous = part["rendezvous"]
+        self._rendezvous = part.rendezvous
         self.processes: list[RankProcess] = []
         self._start = start
         self._nonce = nonce
@@ -86,7 +87,7 @@ class Ranks:
     def _place(self, address: str) -> tuple[str, int]:
         """Where all ranks of the group meet: here, unless rank 0 is on another host."""
         if self._rendezvous:
-            return self._rendezvous["address"], self._rendezvous["port"]
+            return self._rendezvous.address, self._rendezvous.port
         return address, rendezvous.free_port(address)
 
     def _spawn(self, rank: int, place: tuple[str, int], address: str) -> RankProcess:
@@ -184,4 +185,4 @@ def _with_evidence(item: FailureReport, process: RankProcess | None) -> FailureR
         return item
     process.drain_log()
     kernel, oom_kills = process.machine_evidence()
-    return {**with_log(item, process.log_path), "kernel": kernel, "oom_kills": oom_kills}
+    return replace(with_log(item, process.log_path), kernel=kernel, oom_kills=oom_kills)

@@ -24,15 +24,15 @@ class Task:
 
     def held(self, state: Literal["running", "finished"]) -> HeldTask:
         asked = self.asked
-        return {
-            "task": asked.task,
-            "group": asked.group,
-            "generation": asked.generation,
-            "key": asked.key,
-            "attempt": asked.attempt,
-            "epoch": asked.epoch,
-            "op": asked.op,
-            "args_hash": asked.args_hash,
-            "cancelled": self.cancelled,
-            "state": state,
-        }
+        return HeldTask(
+            task=asked.task,
+            group=asked.group,
+            generation=asked.generation,
+            key=asked.key,
+            attempt=asked.attempt,
+            epoch=asked.epoch,
+            op=asked.op,
+            args_hash=asked.args_hash,
+            cancelled=self.cancelled,
+            state=state,
+        )

@@ -24,7 +24,7 @@ def open_algorithm(args: TrainerOpenAlgorithm, io: OperationIO) -> TrainerOpenAl
 
 def credit(args: TrainerCredit, io: OperationIO) -> TrainerCreditAnswer:
     """Blob 0: JSON of what the file's `credit` assigns to a round."""
-    name = args.algorithm["sha256"]
+    name = args.algorithm.sha256
     if name not in opened:
         if len(opened) >= ALGORITHMS_MAX:
             opened.clear()

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from holdfast_worker.loss.micro_batch import MicroBatch
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire.types import RatioBounds
 
 BEHAVIOUR = "behaviour_logp"  # The column with the sampler's log-probability of each token.
 # With v = log pi - log pi_behaviour of a token that pi_behaviour sampled.
@@ -49,7 +50,7 @@ def mismatch(
     micro_batches: Sequence[MicroBatch],
     live: Sequence[Mapping[str, Tensor]],
     *,
-    clip: Mapping[str, Any],
+    clip: RatioBounds,
     gather: Callable[[Any], list[Any]],
 ) -> dict[str, float]:
     """
@@ -80,7 +81,7 @@ def _float64(values: Tensor) -> np.ndarray:
     return values.detach().to("cpu", torch.float64).numpy()
 
 
-def _sums(v: np.ndarray, clip: Mapping[str, Any]) -> list[float]:
+def _sums(v: np.ndarray, clip: RatioBounds) -> list[float]:
     """
     Tokens of a sequence, and what it adds to each mean. They depend on the sequence alone, not on
     the cut.
@@ -89,9 +90,9 @@ def _sums(v: np.ndarray, clip: Mapping[str, Any]) -> list[float]:
         return [0.0] * (1 + len(NAMES))
     with np.errstate(all="ignore"):
         token = np.exp(v)
-        ratio = token if clip["ratio"] == "token" else np.full_like(v, np.exp(v.mean()))
-        low = -math.inf if clip["low"] is None else 1 - clip["low"]
-        high = math.inf if clip["high"] is None else 1 + clip["high"]
+        ratio = token if clip.ratio == "token" else np.full_like(v, np.exp(v.mean()))
+        low = -math.inf if clip.low is None else 1 - clip.low
+        high = math.inf if clip.high is None else 1 + clip.high
         outside = (ratio < low) | (ratio > high)
         return [
             float(len(v)),

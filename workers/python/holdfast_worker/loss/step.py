@@ -15,6 +15,7 @@ from torch import Tensor
 
 from holdfast_worker.loss.micro_batch import Counts, MicroBatch
 from holdfast_worker.loss.mismatch import mismatch
+from holdfast_worker.wire.types import RatioBounds
 
 Forward = Callable[[MicroBatch, set[str]], dict[str, Tensor]]
 Backward = Callable[[Tensor, bool], None]
@@ -99,7 +100,7 @@ def run_step(
     world_size: int,
     coef: Mapping[str, float] | None = None,
     logp_current: str | None = None,
-    clip: Mapping[str, Any] | None = None,
+    clip: RatioBounds | None = None,
 ) -> StepOutcome:
     """
     Gradient of one optimizer step. `forward(mb, need)` gives the live inputs [B, T] with gradient;

@@ -14,10 +14,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast_worker.limits import MESSAGE_BYTES_MAX
 from holdfast_worker.operation import BadDataError, Cancelled, DiskFullError, UserCodeError
 from holdfast_worker.rank.log import files_of
 from holdfast_worker.wire.frames import FailureCause, FailureReport
+from holdfast_worker.wire.received import plain
 
 NAME_CHARS_MAX = 200
 MESSAGE_CHARS_MAX = 4_000
@@ -69,21 +72,21 @@ def report(
     signal: str | None = None,
 ) -> FailureReport:
     """Now, and without what logs and the machine say."""
-    return {
-        "rank": rank,
-        "cause": cause,
-        "exception": exception,
-        "message": message[:MESSAGE_CHARS_MAX],
-        "traceback": traceback,
-        "exit_code": exit_code,
-        "signal": signal,
-        "log_tail": [],
-        "log_errors": [],
-        "kernel": [],
-        "oom_kills": None,
-        "log_path": "",
-        "at_ms": time.time() * 1000,
-    }
+    return FailureReport(
+        rank=rank,
+        cause=cause,
+        exception=exception,
+        message=message[:MESSAGE_CHARS_MAX],
+        traceback=traceback,
+        exit_code=exit_code,
+        signal=signal,
+        log_tail=[],
+        log_errors=[],
+        kernel=[],
+        oom_kills=None,
+        log_path="",
+        at_ms=time.time() * 1000,
+    )
 
 
 def report_of_exception(rank: int, error: BaseException, *, booting: bool = False) -> FailureReport:
@@ -108,18 +111,18 @@ def report_of_exception(rank: int, error: BaseException, *, booting: bool = Fals
 
 # What goes first says least.
 SHORTENED: tuple[Callable[[FailureReport], FailureReport], ...] = (
-    lambda item: {**item, "log_errors": []},
-    lambda item: {**item, "log_tail": []},
-    lambda item: {**item, "kernel": []},
-    lambda item: {**item, "traceback": None},
-    lambda item: {**item, "message": ""},
+    lambda item: replace(item, log_errors=[]),
+    lambda item: replace(item, log_tail=[]),
+    lambda item: replace(item, kernel=[]),
+    lambda item: replace(item, traceback=None),
+    lambda item: replace(item, message=""),
 )
 
 
 def fitting(reports: list[FailureReport]) -> list[FailureReport]:
     """Reports that a message has room for, of however many ranks."""
     for shortened in SHORTENED:
-        if len(json.dumps(reports)) <= REPORTS_BYTES_MAX:
+        if len(json.dumps(plain(reports))) <= REPORTS_BYTES_MAX:
             break
         reports = [shortened(item) for item in reports]
     return reports
@@ -155,7 +158,7 @@ def with_log(item: FailureReport, path: str) -> FailureReport:
     tail = log_tail(path)
     before = _log_end(path, LOG_ERRORS_BYTES)[: -len(tail) or None]
     errors = [line[:LOG_ERROR_CHARS_MAX] for line in before if LOOKS_LIKE_AN_ERROR.search(line)]
-    return {**item, "log_path": path, "log_tail": tail, "log_errors": errors[-LOG_ERRORS_MAX:]}
+    return replace(item, log_path=path, log_tail=tail, log_errors=errors[-LOG_ERRORS_MAX:])
 
 
 def log_tail(path: str, lines: int = LOG_TAIL_LINES) -> list[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from holdfast_worker.json_value import JsonValue
 from holdfast_worker.operation import RankContext
-from holdfast_worker.wire.frame import Frame
 from holdfast_worker.wire.frames import FailureReport
-from holdfast_worker.wire.types import ArgumentsBeside, ArgumentsInline
+from holdfast_worker.wire.received import decode, plain
+from holdfast_worker.wire.types import Arguments
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,11 +26,20 @@ def known_fields(kind: type[Any], sent: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in sent.items() if name in names}
 
 
-class RankFrame(Frame):
+@dataclass(frozen=True, kw_only=True)
+class RankFrame:
+    """`kind` is its `type` on the channel."""
+
+    kind: ClassVar[str]
+
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """The frame of an object. Raises TypeError if a field is missing."""
         return cls(**known_fields(cls, sent))
+
+    def to_object(self) -> dict[str, object]:
+        """A new one, with its `type`."""
+        return {"type": self.kind, **vars(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +69,14 @@ class AskRank(RankFrame):
     key: str
     attempt: int
     op: str
-    args: ArgumentsInline | ArgumentsBeside
+    args: Arguments
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        return super().of({**sent, "args": decode(Arguments, sent["args"])})
+
+    def to_object(self) -> dict[str, object]:
+        return {**super().to_object(), "args": plain(self.args)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +135,15 @@ class RankError(RankFrame):
     kind = "error"
     task: str | None
     failure: FailureReport
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        known = FailureReport.__struct_fields__
+        failure = {name: value for name, value in sent["failure"].items() if name in known}
+        return super().of({**sent, "failure": decode(FailureReport, failure)})
+
+    def to_object(self) -> dict[str, object]:
+        return {**super().to_object(), "failure": plain(self.failure)}
 
 
 ToRank = StartRank | AskRank | CancelRank | ShutDownRank

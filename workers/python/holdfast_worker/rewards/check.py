@@ -14,6 +14,8 @@ import sys
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardProcess
 
 
 def main() -> None:
@@ -22,7 +24,7 @@ def main() -> None:
         settings = reward["settings"]
         code = RewardCode.of(
             reward["function"],
-            reward["process"],
+            decode(RewardProcess, reward["process"]),
             style=reward["style"],
             settings=None if settings is None else json.dumps(settings),
         )

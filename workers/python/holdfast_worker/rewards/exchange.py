@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict, cast
 
 from holdfast_worker.json_value import JsonObject, JsonValue
+from holdfast_worker.message import Message
 from holdfast_worker.rank.channel import HEADER, ChannelClosed, pack, unpack
-from holdfast_worker.wire.types import Message
 
 ANSWER_BYTES_MAX = 16 << 20  # Of a group: a number for each token of each sample.
 CHUNK_BYTES = 1 << 16

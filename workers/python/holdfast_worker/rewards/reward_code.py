@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast_worker.wire.types import RewardProcess
@@ -41,12 +41,12 @@ class RewardCode:
             function=function,
             style=style,
             settings=settings,
-            env=tuple(process["env"]),
-            memory_gib=process["memory_gib"],
-            cpu_s=process["cpu_s"],
-            file_mib=process["file_mib"],
-            processes_max=process["processes_max"],
-            isolate=process["isolate"],
+            env=tuple(process.env),
+            memory_gib=process.memory_gib,
+            cpu_s=process.cpu_s,
+            file_mib=process.file_mib,
+            processes_max=process.processes_max,
+            isolate=process.isolate,
         )
 
     def to_json(self) -> str:
@@ -54,6 +54,5 @@ class RewardCode:
 
     @classmethod
     def from_json(cls, text: str) -> RewardCode:
-        fields = json.loads(text)
-        function, style, settings = (fields.pop(name) for name in ("function", "style", "settings"))
-        return cls.of(function, fields, style=style, settings=settings)
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**{**fields, "env": tuple(fields["env"])})

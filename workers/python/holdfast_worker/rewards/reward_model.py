@@ -39,22 +39,20 @@ class RewardModel:
     """
 
     def __init__(self, settings: RewardModelSettings) -> None:
-        path = str(model_directory(settings["path"]))
-        numerics.prepare_environment(settings["threads"])
-        self.device = numerics.choose_device(settings["device"], 0)
-        numerics.make_deterministic(self.device, threads=settings["threads"], seed=SEED)
+        path = str(model_directory(settings.path))
+        numerics.prepare_environment(settings.threads)
+        self.device = numerics.choose_device(settings.device, 0)
+        numerics.make_deterministic(self.device, threads=settings.threads, seed=SEED)
         source = ModelSource(path, head="score")
         require_head(path)
         self.tokenizer = source.tokenizer
-        ends_by_template = settings["turn_end"] == "template"
+        ends_by_template = settings.turn_end == "template"
         self.chat = (
-            {"template_arguments": settings["template_arguments"]} if ends_by_template else None
+            {"template_arguments": settings.template_arguments} if ends_by_template else None
         )
         self.ends = end_tokens(self.tokenizer, path)
-        self.model = (
-            source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
-        )
-        self.tokens_max: int = settings["batch_tokens_max"]
+        self.model = source.open_model(settings.dtype).to(self.device).eval().requires_grad_(False)
+        self.tokens_max: int = settings.batch_tokens_max
 
     def score(
         self, items: Sequence[ModelSample], between: Callable[[int], None] = lambda done: None

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.wire.types import RewardModelSettings
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardModelSettings, RewardProcess
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.reward_model import RewardModel
@@ -45,7 +46,7 @@ def main() -> int:
         else:
             code = RewardCode.of(
                 arguments.function,
-                arguments.process,
+                decode(RewardProcess, arguments.process),
                 style=arguments.style,
                 settings=arguments.settings,
             )
@@ -80,7 +81,7 @@ def main() -> int:
 def _model(path: str, more: Mapping[str, Any]) -> RewardModel:
     from holdfast_worker.rewards.reward_model import RewardModel
 
-    usual: RewardModelSettings = {
+    usual: dict[str, object] = {
         "path": path,
         "dtype": "float32",
         "device": "cpu",
@@ -89,7 +90,7 @@ def _model(path: str, more: Mapping[str, Any]) -> RewardModel:
         "turn_end": "template",
         "batch_tokens_max": 1,
     }
-    return RewardModel(cast("RewardModelSettings", {**usual, **more}))
+    return RewardModel(decode(RewardModelSettings, {**usual, **more}))
 
 
 if __name__ == "__main__":

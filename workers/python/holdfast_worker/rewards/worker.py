@@ -17,6 +17,8 @@ from holdfast_worker.wire.answers import (
     RewardScoreAnswer,
     RewardScoreByModelAnswer,
 )
+from holdfast_worker.wire.operation import typed
+from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import (
     RewardIdentify,
     RewardModelSettings,
@@ -24,7 +26,6 @@ from holdfast_worker.wire.types import (
     RewardScoreByModel,
     RewardSpec,
 )
-from holdfast_worker.wire.wire import typed
 
 if TYPE_CHECKING:
     from holdfast_worker.rewards.reward_model import ModelSample, RewardModel
@@ -34,7 +35,7 @@ class Worker:
     """Its spec is a `RewardSpec`."""
 
     def __init__(self, context: RankContext) -> None:
-        self._processes = RewardSpec.of(context.spec).processes
+        self._processes = decode(RewardSpec, context.spec).processes
         self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, RewardModel] = {}  # By their settings, each read once.
         self.operations = {
@@ -49,7 +50,7 @@ class Worker:
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
         """Calls the function for each item."""
         shared = io.read_given(args.shared)  # What all samples have in common travels once.
-        items = [cast("FunctionSample", {**shared, **item}) for item in args.items]
+        items = [cast("FunctionSample", {**shared, **plain(item)}) for item in args.items]
         between = telling(io, len(items))
         results = self._pool(args).score(items, timeout_ms=args.timeout_ms, between=between)
         return {"results": results}
@@ -62,7 +63,7 @@ class Worker:
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
         shared = io.read_given(args.shared)
-        items = [cast("ModelSample", {**shared, **item}) for item in args.items]
+        items = [cast("ModelSample", {**shared, **plain(item)}) for item in args.items]
         return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 
     def _pool(self, args: RewardScore | RewardIdentify) -> RewardPool:
@@ -75,7 +76,7 @@ class Worker:
     def _model(self, settings: RewardModelSettings) -> RewardModel:
         from holdfast_worker.rewards.reward_model import RewardModel
 
-        key = json.dumps(settings, sort_keys=True)
+        key = json.dumps(plain(settings), sort_keys=True)
         if key not in self._models:
             self._models[key] = RewardModel(settings)
         return self._models[key]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.weights import Tensors
+from holdfast_worker.wire.types import PublicationBase
 
 PEFT_NAME = (
     ".default"  # What PEFT puts into the names of the one adapter in a model; files leave it out.
@@ -22,14 +22,14 @@ NOISE_STD = 0.02
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
-def check_base(base: Mapping[str, Any]) -> None:
+def check_base(base: PublicationBase) -> None:
     """An adapter is meaningful only with the model that it was trained with."""
-    found = weights.digest_of_directory(base["dir"])
-    if found != base["digest"]:
+    found = weights.digest_of_directory(base.dir)
+    if found != base.digest:
         raise BadDataError(
-            f"Cannot serve an adapter beside '{base['dir']}' "
+            f"Cannot serve an adapter beside '{base.dir}' "
             f"because that model's digest is {found}: it was trained beside "
-            f"one with {base['digest']}. Restore the model that the run started from"
+            f"one with {base.digest}. Restore the model that the run started from"
         )
 
 

@@ -22,24 +22,24 @@ def log_distribution(logits: Tensor, sampling: Sampling, seen: Tensor | None = N
     temperature 1.
     """
     scaled = logits.float()
-    penalty = sampling["repetition_penalty"]
+    penalty = sampling.repetition_penalty
     if penalty != 1:
         assert seen is not None
         penalised = torch.where(scaled > 0, scaled / penalty, scaled * penalty)
         scaled = torch.where(seen, penalised, scaled)
-    temperature = sampling["temperature"]
+    temperature = sampling.temperature
     if temperature == 0:
         return torch.log_softmax(scaled, dim=-1)
     if temperature != 1:
         scaled = scaled / temperature
-    if sampling["min_p"] > 0:
-        threshold = scaled.amax(dim=-1, keepdim=True) + math.log(sampling["min_p"])
+    if sampling.min_p > 0:
+        threshold = scaled.amax(dim=-1, keepdim=True) + math.log(sampling.min_p)
         scaled = scaled.masked_fill(scaled < threshold, REFUSED)
-    if 0 < sampling["top_k"] < scaled.shape[-1]:
-        threshold = torch.topk(scaled, sampling["top_k"], dim=-1).values[:, -1:]
+    if 0 < sampling.top_k < scaled.shape[-1]:
+        threshold = torch.topk(scaled, sampling.top_k, dim=-1).values[:, -1:]
         scaled = scaled.masked_fill(scaled < threshold, REFUSED)
-    if sampling["top_p"] < 1:
-        scaled = _nucleus(scaled, sampling["top_p"])
+    if sampling.top_p < 1:
+        scaled = _nucleus(scaled, sampling.top_p)
     return torch.log_softmax(scaled, dim=-1)
 
 
@@ -65,7 +65,7 @@ def choose(
     so a token of probability 0 is never taken and the last one is always reached.
     """
     logp = log_distribution(logits, sampling, seen)
-    if sampling["temperature"] == 0:
+    if sampling.temperature == 0:
         tokens = torch.argmax(logp, dim=-1, keepdim=True)
     else:
         cumulated = torch.cumsum(torch.exp(logp), dim=-1, dtype=torch.float64)

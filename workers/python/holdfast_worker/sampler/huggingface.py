@@ -102,15 +102,15 @@ class HuggingFaceEngine:
         import torch
 
         self.model = self.decoder = None  # Frees the old model first.
-        assert "base" in publication
-        base = publication["base"]["dir"]
+        assert publication.base
+        base = publication.base.dir
         self._read(base)
         generator = torch.Generator().manual_seed(self.spec.seed % 2**63)
         model = self.opening.language_model(base, dtype=self.dtype)
         with torch.no_grad():
             adapted = with_adapter(
                 model,
-                publication["dir"],
+                publication.dir,
                 noise=lambda tensor: tensor.normal_(0, NOISE_STD, generator=generator),
             )
         self._adopt(adapted.to(self.device), base)
@@ -142,7 +142,7 @@ class HuggingFaceEngine:
         unknown = sorted(set(tensors) - set(state))
         if unknown:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' because the model has no tensor '{unknown[0]}' "
+                f"Cannot load publication '{publication.dir}' because the model has no tensor '{unknown[0]}' "
                 f"({len(unknown)} such): it is of another architecture"
             )
         # A tied tensor is written once, under either name.
@@ -150,7 +150,7 @@ class HuggingFaceEngine:
         missing = [name for name, tensor in state.items() if tensor.data_ptr() not in written]
         if missing:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' because it lacks tensor '{missing[0]}' "
+                f"Cannot load publication '{publication.dir}' because it lacks tensor '{missing[0]}' "
                 f"({len(missing)} such)"
             )
         with torch.no_grad():

@@ -66,10 +66,10 @@ class Piece:
         self.engine, self.requests = engine, requests
         self.sampling, self.watch, self.seed = how.sampling, how.watch, how.seed
         self.rows = [(request.draw, request.sample) for request in requests]
-        self.ending = Ending(engine.tokenizer, how.ends, self.sampling["stop"])
+        self.ending = Ending(engine.tokenizer, how.ends, self.sampling.stop)
         prompt_lengths = torch.tensor([len(request.prompt) for request in requests])
         self.limits = (engine.length_max - prompt_lengths).clamp(
-            max=self.sampling["tokens_max"]
+            max=self.sampling.tokens_max
         )  # [R]
         self.steps = int(self.limits.max())
         self.tokens = torch.zeros((len(requests), self.steps), dtype=torch.int64)
@@ -77,7 +77,7 @@ class Piece:
         self.counts = torch.zeros(len(requests), dtype=torch.int64)  # [R] tokens of each completion
         self.stopped = torch.zeros(len(requests), dtype=torch.bool)
         # [R, V] tokens that a row has: only a penalty asks for them.
-        self.seen = self._prompt_tokens() if self.sampling["repetition_penalty"] != 1 else None
+        self.seen = self._prompt_tokens() if self.sampling.repetition_penalty != 1 else None
         self.ends = torch.zeros(engine.vocabulary, dtype=torch.bool)
         self.ends[[token for token in how.ends if token < engine.vocabulary]] = True
 

@@ -34,8 +34,8 @@ def read_tensors(publication: Publication) -> Iterator[tuple[str, Any]]:
     """
     from safetensors import safe_open
 
-    expected = {entry["name"]: entry for entry in publication["tensors"]}
-    directory = publication["dir"]
+    expected = {entry.name: entry for entry in publication.tensors}
+    directory = publication.dir
     for path in weights.weight_files(directory):
         with cast(Any, safe_open(path, framework="pt")) as file:  # It has no types.
             for name in file.keys():  # noqa: SIM118  (not a dict)
@@ -59,10 +59,10 @@ def _check(directory: str, entry: TensorEntry, tensor: Any) -> None:
         "shape": list(tensor.shape),
         "sha256": hashlib.sha256(weights.tensor_bytes(tensor)).hexdigest(),
     }
-    recorded = {"dtype": entry["dtype"], "shape": entry["shape"], "sha256": entry["sha256"]}
+    recorded = {"dtype": entry.dtype, "shape": entry.shape, "sha256": entry.sha256}
     if found != recorded:
         raise BadDataError(
-            f"Cannot load publication '{directory}' because tensor '{entry['name']}' is not the recorded one: "
+            f"Cannot load publication '{directory}' because tensor '{entry.name}' is not the recorded one: "
             f"it is {found}, recorded {recorded}"
         )
 
@@ -115,22 +115,20 @@ def prove(engine: Engine, publication: Publication, previous: Proof) -> Proof:
     differs from what is resident (by more than the engine's starts differ among themselves) fails
     the publication.
     """
-    proof = take_proof(engine, publication["digest"])
-    changed = previous.digest != publication["digest"]
+    proof = take_proof(engine, publication.digest)
+    changed = previous.digest != publication.digest
     if not changed or _differ(proof.short, previous.short) or _differ(proof.long, previous.long):
         return proof
     sequences = probe_sequences(engine.vocabulary, engine.length_max)
-    cold = engine.cold_probe(publication["dir"], sequences)
+    cold = engine.cold_probe(publication.dir, sequences)
     off = float(np.abs(cold - proof.long).max())
     if not off <= engine.cold_tolerance:
         raise BadDataError(
-            f"Cannot publish version {publication['version']} because the sampler still uses old weights: the probe is "
-            f"as it was at digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
+            f"Cannot publish version {publication.version} because the sampler still uses old weights: the probe is "
+            f"as it was at digest {previous.digest}, a cold load of '{publication.dir}' is off by up to "
             f"{off:.3g}. Replace this sampler"
         )
-    return take_proof(
-        engine, publication["digest"]
-    )  # The cold load may be what is in the engine now.
+    return take_proof(engine, publication.digest)  # The cold load may be what is in the engine now.
 
 
 def tolerance_of(spec: SamplerSpec, publication: Publication) -> float | None:
@@ -141,7 +139,7 @@ def tolerance_of(spec: SamplerSpec, publication: Publication) -> float | None:
     if spec.vllm.get("quantization") is not None:
         return None
     dtypes = {spec.dtype, str(spec.vllm.get("dtype", spec.dtype))}
-    whole = dtypes == {"float32"} and all(one["dtype"] == "F32" for one in publication["tensors"])
+    whole = dtypes == {"float32"} and all(one.dtype == "F32" for one in publication.tensors)
     return TRAINER_TOLERANCE["float32" if whole else "bfloat16"]
 
 
@@ -152,15 +150,15 @@ def compare_with_trainer(
     Raises BadDataError if the engine computes a different model from the weights than the trainer.
     `tolerance`: mean difference of a token's log-probability; None: anything.
     """
-    told = publication.get("probe")
-    if told is None or tolerance is None:
+    told = publication.probe
+    if not told or tolerance is None:
         return
-    own = engine.probe([told["tokens"][: engine.length_max - 1]])
-    trainers = np.array(told["logp"][: len(own)])
+    own = engine.probe([told.tokens[: engine.length_max - 1]])
+    trainers = np.array(told.logp[: len(own)])
     off = float(np.abs(own - trainers).mean())
     if not off <= tolerance:
         raise BadDataError(
-            f"Cannot publish version {publication['version']} because sampler and trainer compute "
+            f"Cannot publish version {publication.version} because sampler and trainer compute "
             "different models from the same weights: the mean log-probability of "
             f"{len(own)} fixed tokens is {own.mean():.4f} in the sampler and {trainers.mean():.4f} "
             f"in the trainer, and they differ by {off:.3g} per token, more than {tolerance}. Fix: "

@@ -36,8 +36,8 @@ def turn_ends(tokenizer: Any, prompts: Sequence[Prompt], chat: Chat) -> frozense
 
 def ending_tokens(ends: frozenset[int], sampling: Sampling) -> frozenset[int]:
     """What ends a completion, by the model's and the chats' `ends` and by configuration."""
-    configured = frozenset(sampling["stop_token_ids"])
-    return configured if sampling["ignore_eos"] else ends | configured
+    configured = frozenset(sampling.stop_token_ids)
+    return configured if sampling.ignore_eos else ends | configured
 
 
 def decode(tokenizer: Any, tokens: Sequence[int]) -> str:

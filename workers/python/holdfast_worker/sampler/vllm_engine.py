@@ -27,6 +27,7 @@ from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens, ending_tokens
+from holdfast_worker.wire.received import plain
 from holdfast_worker.wire.types import Publication, SamplerSpec, Sampling
 
 POLL_S = 0.2  # How often a running slab checks whether it was cancelled.
@@ -168,9 +169,9 @@ class VllmEngine:
         vLLM takes adapters request by request: until the first publication there is one of noise.
         """
         self.close()
-        assert "base" in publication
-        self.model_path, self.adapter = publication["base"]["dir"], None
-        self.adapter_rank = vllm_rank(publication["dir"])
+        assert publication.base
+        self.model_path, self.adapter = publication.base.dir, None
+        self.adapter_rank = vllm_rank(publication.dir)
         try:
             self._start(self.model_path, "auto")
         except Exception as error:
@@ -180,7 +181,7 @@ class VllmEngine:
                 "trainer.lora.publish: merged"
             ) from error
         self.noise = tempfile.TemporaryDirectory(prefix="holdfast_noise_")
-        write_noise(publication["dir"], self.noise.name, self.spec.seed % 2**63)
+        write_noise(publication.dir, self.noise.name, self.spec.seed % 2**63)
         self._answer_with("noise", self.noise.name)
 
     def _start(self, directory: str, load_format: str) -> None:
@@ -262,7 +263,7 @@ class VllmEngine:
             count = self._take_adapter(publication)
         else:
             counts = await self.llm.collective_rpc(
-                "holdfast_replace", kwargs={"publication": publication, **options}
+                "holdfast_replace", kwargs={"publication": plain(publication), **options}
             )
             count = counts[0]
         for _ in range(RESET_TRIES_MAX):
@@ -275,7 +276,7 @@ class VllmEngine:
 
     def _take_adapter(self, publication: Publication) -> int:
         count = sum(1 for _ in read_tensors(publication))  # Each is hashed.
-        self._answer_with(publication["digest"], publication["dir"])
+        self._answer_with(publication.digest, publication.dir)
         return count
 
     def _answer_with(self, name: str, directory: str) -> None:
@@ -321,12 +322,12 @@ class VllmEngine:
         watch: Watch,
         ends: frozenset[int] = frozenset(),
     ) -> list[Completion]:
-        total = len(requests) * sampling["tokens_max"]
+        total = len(requests) * sampling.tokens_max
         sampled = [0]
 
         async def everything() -> list[Completion]:
             ended = ending_tokens(self.ends | ends, sampling)
-            ending = Ending(self.tokenizer, ended, sampling["stop"])
+            ending = Ending(self.tokenizer, ended, sampling.stop)
             how = {"sampling": sampling, "ending": ending, "seed": seed, "sampled": sampled}
             tasks = [asyncio.ensure_future(self._sample_one(request, how)) for request in requests]
             try:
@@ -348,9 +349,9 @@ class VllmEngine:
 
         sampling, ending = how["sampling"], how["ending"]
         params = SamplingParams(
-            **{name: sampling[name] for name in SAME},
-            top_k=max(sampling["top_k"], 0),
-            max_tokens=min(sampling["tokens_max"], self.length_max - len(request.prompt)),
+            **{name: getattr(sampling, name) for name in SAME},
+            top_k=max(sampling.top_k, 0),
+            max_tokens=min(sampling.tokens_max, self.length_max - len(request.prompt)),
             seed=request_seed(how["seed"], request.draw, request.sample),
             stop=ending.stop or None,
             stop_token_ids=sorted(ending.ends),

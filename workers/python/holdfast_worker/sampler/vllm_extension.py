@@ -8,12 +8,13 @@ layer by layer, keeping the storage that captured CUDA graphs read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.rank.rendezvous import bind_stores_of_libraries
 from holdfast_worker.sampler.publication import read_tensors
+from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import Publication
 
 bind_stores_of_libraries()  # Each of vLLM's workers imports this before it joins its group.
@@ -27,26 +28,27 @@ class PublicationExtension:
     model_runner: Any
     reload_weights: Callable[..., None]
 
-    def holdfast_replace(self, publication: Publication) -> int:
+    def holdfast_replace(self, publication: Mapping[str, object]) -> int:
         """
         Replaces all weights by a publication's and returns how many tensors were handed over,
         hashes checked.
         """
+        sent = decode(Publication, publication)
         model = self.model_runner.get_model()
         expected = {name for name, _ in model.named_parameters()}
         handed: list[str] = []
-        loaded = self._publication_reload(model, self._publication_tensors(publication, handed))
+        loaded = self._publication_reload(model, self._publication_tensors(sent, handed))
         missing = expected - loaded if loaded is not None else set()
         if missing:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' "
+                f"Cannot load publication '{sent.dir}' "
                 f"because it has nothing for the model's '{min(missing)}' "
                 f"({len(missing)} such)"
             )
-        if len(handed) != len(publication["tensors"]):
+        if len(handed) != len(sent.tensors):
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' because vLLM took {len(handed)} of its "
-                f"{len(publication['tensors'])} tensors"
+                f"Cannot load publication '{sent.dir}' because vLLM took {len(handed)} of its "
+                f"{len(sent.tensors)} tensors"
             )
         self._publication_repack(model)
         return len(handed)

@@ -19,6 +19,8 @@ from holdfast_worker.wire.answers import (
     SamplerLoadAnswer,
     SamplerProbeAnswer,
 )
+from holdfast_worker.wire.operation import RankOperation, typed
+from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import (
     Draw,
     Publication,
@@ -27,7 +29,6 @@ from holdfast_worker.wire.types import (
     SamplerProbe,
     SamplerSpec,
 )
-from holdfast_worker.wire.wire import RankOperation, typed
 
 SAMPLING = (
     "temperature",
@@ -63,7 +64,7 @@ class Worker:
     """Holds one version's weights, or none: it samples only at proved versions."""
 
     def __init__(self, context: RankContext) -> None:
-        self.spec = SamplerSpec.of(context.spec)
+        self.spec = decode(SamplerSpec, context.spec)
         self.engine = make_engine(self.spec)
         self.opened: str | None = (
             None  # The model, or adapter's base, whose publications the engine accepts.
@@ -92,19 +93,19 @@ class Worker:
         """
         started = time.monotonic()
         version, publication = args.version, args.publication
-        if publication["version"] != version:
+        if publication.version != version:
             raise BadDataError(
-                f"Cannot load version {version} because the publication is of {publication['version']}"
+                f"Cannot load version {version} because the publication is of {publication.version}"
             )
         if (
             self.loaded
             and self.version == version
             and self.proof
-            and self.proof.digest == publication["digest"]
+            and self.proof.digest == publication.digest
         ):
             return self.loaded
         io.progress("load", 0, 3)
-        weights.verify_files(publication["dir"], publication["files"])
+        weights.verify_files(publication.dir, publication.files)
         previous_version = self.version
         opened = self._open(args.model_path, publication)
         previous = self.proof or publications.take_proof(self.engine, None)
@@ -133,14 +134,12 @@ class Worker:
         The architecture, or an adapter's base model, for publications of this kind. What is open
         now, as text.
         """
-        base = publication.get("base")
-        wanted = (
-            f"model {model_path}" if base is None else f"adapter of {base['dir']} {base['digest']}"
-        )
+        base = publication.base
+        wanted = f"adapter of {base.dir} {base.digest}" if base else f"model {model_path}"
         if self.opened == wanted:
             return wanted
         self.version = self.proof = self.loaded = self.opened = None
-        if base is None:
+        if not base:
             directory = model_directory(model_path)
             weights.check_model_directory(directory)
             self.engine.open_noise(str(directory))
@@ -159,19 +158,17 @@ class Worker:
             return {"not_resident": self.version}
         started = time.monotonic()
         sampling = args.sampling
-        recorded = {name: sampling[name] for name in SAMPLING}
-        for token in sampling["stop_token_ids"]:
+        recorded = {name: getattr(sampling, name) for name in SAMPLING}
+        for token in sampling.stop_token_ids:
             if token >= self.engine.vocabulary:
                 raise BadDataError(
                     f"Cannot stop at token {token} because the model has "
                     f"{self.engine.vocabulary} tokens. Fix: correct stop_token_ids in a new run"
                 )
-        draws = args.slab["draws"]
+        draws = args.slab.draws
         groups = [self._group(draw) for draw in draws]
-        prompts, chat = (
-            [draw["row"]["prompt"] for draw in draws],
-            draws[0].get("chat"),
-        )  # All are of one split.
+        prompts = [plain(draw.row.prompt) for draw in draws]
+        chat = plain(draws[0].chat)  # All are of one split.
         ends = turn_ends(self.engine.tokenizer, prompts, chat)
         requests = [
             SampleRequest(group.draw, sample, group.prompt)
@@ -187,7 +184,7 @@ class Worker:
         )
         for group in groups:
             group.completions = [next(completions) for _ in range(args.samples_per_prompt)]
-        io.blob(pack_slab(args.slab["id"], groups, version=version, sampling=recorded))
+        io.blob(pack_slab(args.slab.id, groups, version=version, sampling=recorded))
         return {
             "version": version,
             "groups": len(groups),
@@ -200,21 +197,21 @@ class Worker:
         }
 
     def _group(self, draw: Draw) -> PromptGroup:
-        row = draw["row"]
+        row = draw.row
         text, tokens = encode_prompt(
-            self.engine.tokenizer, row["prompt"], draw.get("chat"), tools=row.get("tools")
+            self.engine.tokenizer, plain(row.prompt), plain(draw.chat), tools=plain(row.tools)
         )
-        most = draw.get("prompt_tokens_max")
+        most = plain(draw.prompt_tokens_max)
         if most is not None and len(tokens) > most:
             tokens = tokens[-most:]
             text = self.engine.tokenizer.decode(tokens)
         if len(tokens) >= self.engine.length_max:
             raise BadDataError(
-                f"Cannot sample row '{row['row_id']}' because its prompt has {len(tokens)} tokens: "
+                f"Cannot sample row '{row.row_id}' because its prompt has {len(tokens)} tokens: "
                 f"the model takes at most {self.engine.length_max} with the completion. Fix: bound prompts by "
                 "data.prompt_tokens_max and data.on_long_prompt in a new run"
             )
-        return PromptGroup(draw["draw"], row["row_id"], text, tokens)
+        return PromptGroup(draw.draw, row.row_id, text, tokens)
 
     def probe(self, args: SamplerProbe, io: OperationIO) -> SamplerProbeAnswer:
         """The probe of the weights in the engine, taken now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,16 +11,19 @@ from typing import Any, TypedDict, cast
 
 import msgpack
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_rows, encode_supervised
+from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import (
     ArtifactRef,
     Batch,
     PreferenceBatch,
     PreferencePair,
     Row,
+    SequenceColumn,
     SupervisedBatch,
     TrajectoryBatch,
 )
@@ -77,11 +81,16 @@ class Update:
     sequences: list[int]
 
 
+def read_batch(data: bytes) -> Batch:
+    """A batch as the engine recorded it."""
+    return decode(cast("type[Batch]", Batch), json.loads(data), called="a batch")
+
+
 def read_sequences(batch: Batch, read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
     """All sequences of a batch in its order: groups in order, samples in order."""
-    if batch["kind"] == "trajectories":
+    if isinstance(batch, TrajectoryBatch):
         return _trajectory_sequences(batch, read)
-    if batch["kind"] == "supervised":
+    if isinstance(batch, SupervisedBatch):
         return _supervised_sequences(batch, tokenizer)
     return _pair_sequences(batch, read, tokenizer)
 
@@ -98,15 +107,16 @@ def tokens_digest(sequences: Sequence[SequenceData]) -> str:
 
 def _supervised_sequences(batch: SupervisedBatch, tokenizer: Any) -> list[SequenceData]:
     sequences: list[SequenceData] = []
-    for place, row in enumerate(batch["rows"]):
-        completion = row.get("completion")
-        if completion is None:
-            raise BadDataError(
-                f"Cannot train on row '{row['row_id']}' because it has no completion"
-            )
+    for place, row in enumerate(batch.rows):
+        if row.completion is UNSET:
+            raise BadDataError(f"Cannot train on row '{row.row_id}' because it has no completion")
         with _row_named(row):
             encoded = encode_rows(
-                tokenizer, row["prompt"], completion, batch.get("chat"), tools=row.get("tools")
+                tokenizer,
+                plain(row.prompt),
+                plain(row.completion),
+                plain(batch.chat),
+                tools=plain(row.tools),
             )
         sequences.extend(
             SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
@@ -121,7 +131,7 @@ def _row_named(row: Row | PreferencePair) -> Generator[None]:
     try:
         yield
     except BadDataError as error:
-        raise BadDataError(f"Cannot train on row '{row['row_id']}': {error}") from error
+        raise BadDataError(f"Cannot train on row '{row.row_id}': {error}") from error
 
 
 def _pair_sequences(
@@ -132,25 +142,25 @@ def _pair_sequences(
     tokens.
     """
     sequences: list[SequenceData] = []
-    for place, pair in enumerate(batch["pairs"]):
-        for side, completion in (("chosen", pair["chosen"]), ("rejected", pair["rejected"])):
+    for place, pair in enumerate(batch.pairs):
+        for side, completion in (("chosen", pair.chosen), ("rejected", pair.rejected)):
             with _row_named(pair):
                 tokens, mask = encode_supervised(
                     tokenizer,
-                    pair["prompt"],
-                    completion,
-                    batch.get("chat"),
-                    tools=pair.get("tools"),
+                    plain(pair.prompt),
+                    plain(completion),
+                    plain(batch.chat),
+                    tools=plain(pair.tools),
                 )
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(
-                    f"Cannot train on row '{pair['row_id']}' "
+                    f"Cannot train on row '{pair.row_id}' "
                     f"because its {side} side has {len(tokens)} tokens, prompt and "
                     f"all: the model has room for {tokenizer.model_max_length}, and half an answer is no preference. "
                     "Shorten the row or remove it"
                 )
             sequence = SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
-            sequence.sequence_columns["margin"] = float(pair["margin"])
+            sequence.sequence_columns["margin"] = float(pair.margin)
             sequences.append(sequence)
     _add_columns(batch, sequences, read)
     return sequences
@@ -159,21 +169,21 @@ def _pair_sequences(
 def _trajectory_sequences(batch: TrajectoryBatch, read: ReadArtifact) -> list[SequenceData]:
     slabs: dict[str, StoredSlab] = {}
     sequences: list[SequenceData] = []
-    for place, ref in enumerate(batch["groups"]):
-        key = ref["slab"]["sha256"]
+    for place, ref in enumerate(batch.groups):
+        key = ref.slab.sha256
         if key not in slabs:
-            slab = msgpack.unpackb(read(ref["slab"]), strict_map_key=False)
+            slab = msgpack.unpackb(read(ref.slab), strict_map_key=False)
             slabs[key] = cast("StoredSlab", slab)
-        group = slabs[key]["groups"][ref["index"]]
-        if group["draw"] != ref["draw"]:
+        group = slabs[key]["groups"][ref.index]
+        if group["draw"] != ref.draw:
             raise BadDataError(
-                f"Cannot train on group {place} because slab {key} holds draw {group['draw']} at {ref['index']}: "
-                f"the batch names draw {ref['draw']}"
+                f"Cannot train on group {place} because slab {key} holds draw {group['draw']} at {ref.index}: "
+                f"the batch names draw {ref.draw}"
             )
-        sampled_by = _sampled_by(slabs[key], batch["temperature"])
+        sampled_by = _sampled_by(slabs[key], batch.temperature)
         sequences.extend(
             _from_trajectory(group["trajectories"][sample], place, sampled_by)
-            for sample in ref["samples"]
+            for sample in ref.samples
         )
     _add_columns(batch, sequences, read)
     return sequences
@@ -210,16 +220,17 @@ def _from_trajectory(
 def _add_columns(
     batch: TrajectoryBatch | PreferenceBatch, sequences: list[SequenceData], read: ReadArtifact
 ) -> None:
-    for name, column in batch["columns"].items():
-        if column["kind"] == "sequence":
-            values: Sequence[float | NDArray[Any]] = column["values"]
+    for name, column in batch.columns.items():
+        if isinstance(column, SequenceColumn):
+            values: Sequence[float | NDArray[Any]] = column.values
         else:
-            stored = cast("StoredColumn", msgpack.unpackb(read(column["artifact"])))
+            stored = cast("StoredColumn", msgpack.unpackb(read(column.artifact)))
             values = [np.frombuffer(blob, "<f4") for blob in stored["values"]]
         _check_count(name, len(values), len(sequences))
         for sequence, value in zip(sequences, values):
             sequence.token_columns[name] = _spread(name, value, len(sequence.tokens))
-    staleness = batch.get("staleness") or [0] * len(sequences)
+    recorded = batch.staleness if isinstance(batch, TrajectoryBatch) else []
+    staleness = recorded or [0] * len(sequences)
     _check_count("staleness", len(staleness), len(sequences))
     for sequence, value in zip(sequences, staleness):
         sequence.sequence_columns["staleness"] = float(value)
@@ -249,13 +260,13 @@ def updates_of(batch: Batch, sequences: list[SequenceData]) -> list[Update]:
     The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups
     are named in, without those that are masked: no forward is spent on them.
     """
-    masked = set(batch.get("masked", ()))
+    masked = set(batch.masked or ()) if isinstance(batch, TrajectoryBatch) else set[int]()
     members: dict[int, list[int]] = {}
     for place, sequence in enumerate(sequences):
         if place not in masked:
             members.setdefault(sequence.group, []).append(place)
     updates: list[Update] = []
-    for groups in batch["updates"]:
+    for groups in batch.updates:
         places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
         if not places:
             raise BadDataError(

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from holdfast_worker import private_files, weights
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer import disk_room
 from holdfast_worker.trainer.engines.engine import TrainingEngine
-from holdfast_worker.wire.answers import Numerics
-from holdfast_worker.wire.types import Checkpoint, Optimizer, Publication
+from holdfast_worker.wire import types
+from holdfast_worker.wire.answers import Checkpoint, Numerics, Publication
 
 STATE_RECORD = "trainer.json"
 UNFINISHED = r"\..+\.tmp"  # A publication that is being written.
@@ -33,7 +35,7 @@ class StateRecord(TypedDict):
 
     version: str
     steps_done: int
-    optimizer: Optimizer
+    optimizer: Mapping[str, JsonValue]
     numerics: Numerics
     skipped: NotRequired[int]  # Consecutive steps up to now; absent: none.
 
@@ -167,16 +169,14 @@ def writer_of(path: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def verify(engine: TrainingEngine, checkpoint: Checkpoint) -> None:
+def verify(engine: TrainingEngine, checkpoint: types.Checkpoint) -> None:
     """
     Checks every file's hash before anything is read: DeepSpeed and torch silently load a flipped
     bit. Ranks divide the files among them, and all raise if one finds a bad file.
     """
     complaint = None
     try:
-        weights.verify_files(
-            checkpoint["dir"], checkpoint["files"][engine.rank :: engine.world_size]
-        )
+        weights.verify_files(checkpoint.dir, checkpoint.files[engine.rank :: engine.world_size])
     except BadDataError as error:
         complaint = str(error)
     complaints = [text for text in engine.gather(complaint) if text is not None]

@@ -44,7 +44,7 @@ def choose_device(wanted: str, rank: int) -> str:
 
 def has_dropout(spec: TrainerSpec) -> bool:
     """Whether training uses randomness."""
-    return spec.dropout > 0 or (spec.lora is not None and spec.lora["dropout"] > 0)
+    return spec.dropout > 0 or (spec.lora is not None and spec.lora.dropout > 0)
 
 
 def step_seed(seed: int, *, number: int, rank: int) -> int:
@@ -67,7 +67,7 @@ def check_adapter(spec: TrainerSpec) -> None:
         )
     needed = {
         "peft": "trainer.lora",
-        **({"bitsandbytes": "trainer.lora.quantize"} if lora["quantize"] else {}),
+        **({"bitsandbytes": "trainer.lora.quantize"} if lora.quantize else {}),
     }
     for package, setting in needed.items():
         if not _installed((package,)):
@@ -157,7 +157,7 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> Numerics:
         "logits_chunk_tokens": spec.logits_chunk_tokens,
         "packing": spec.packing,
         "dropout": spec.dropout,
-        "offload": {**spec.offload},
+        "offload": {"optimizer": spec.offload.optimizer, "parameters": spec.offload.parameters},
         "lora": _shape_of(spec.lora, spec.seed) if spec.lora else None,
         "attn_implementation": spec.attn_implementation,
         "trust_remote_code": spec.trust_remote_code,
@@ -168,10 +168,10 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> Numerics:
 def _shape_of(lora: Lora, seed: int) -> NumericsLora:
     """What decides an adapter's bits: `publish` only says how it is written."""
     return {
-        "rank": lora["rank"],
-        "alpha": lora["alpha"],
-        "dropout": lora["dropout"],
-        "targets": lora["targets"],
-        "quantize": lora["quantize"],
+        "rank": lora.rank,
+        "alpha": lora.alpha,
+        "dropout": lora.dropout,
+        "targets": lora.targets,
+        "quantize": lora.quantize,
         "seed": seed,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import (
     SequenceData,
     Update,
+    read_batch,
     read_sequences,
     tokens_digest,
     updates_of,
@@ -42,14 +43,17 @@ from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 from holdfast_worker.trainer.pieces import Piece, Pieces
 from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
-from holdfast_worker.wire.answers import EvaluatedBatch, StepRecord
+from holdfast_worker.wire.answers import EvaluatedBatch, PublicationProbe, StepRecord
 from holdfast_worker.wire.types import (
     ArtifactRef,
     Batch,
-    PublicationProbe,
+    PreferenceBatch,
+    RatioBounds,
+    SupervisedBatch,
     TrainerEvaluate,
     TrainerScore,
     TrainerTrain,
+    TrajectoryBatch,
 )
 
 Cut = TrainerTrain | TrainerEvaluate | TrainerScore
@@ -84,7 +88,7 @@ class Work:
     pairs: bool  # Sequences form pairs, which are never split.
     packed: bool
     how: How
-    clip: Mapping[str, Any] | None = (
+    clip: RatioBounds | None = (
         None  # Whether the distance of the policy from the sampling policy is measured.
     )
     on_policy: bool = False  # Whether it should then be 0, up to rounding.
@@ -116,12 +120,13 @@ class TrainingOperations:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
         batch, sequences = self._read(args.batch, io, source)
         # Without old_logp, a single step of the version that sampled reads logp.detach() instead.
-        is_current = len(batch["updates"]) == 1 and "old_logp" not in batch.get("columns", {})
+        recorded = {} if isinstance(batch, SupervisedBatch) else batch.columns
+        is_current = len(batch.updates) == 1 and "old_logp" not in recorded
         program = self._program(args.loss, io, is_current)
         updates = updates_of(batch, sequences)
         columns = check_columns(program.columns, sequences)
         mismatch = args.mismatch if isinstance(args, TrainerTrain) else None
-        clip = mismatch if "logp" in program.live and batch["kind"] == "trajectories" else None
+        clip = mismatch if "logp" in program.live and isinstance(batch, TrajectoryBatch) else None
         if clip is not None:
             columns = columns | {BEHAVIOUR}
         packed = self._packs(args)
@@ -134,14 +139,14 @@ class TrainingOperations:
             sequences,
             updates,
             columns,
-            coef=batch["coef"],
+            coef=batch.coef,
             tokens_max=args.micro_batch_tokens_max,
-            pairs=batch["kind"] == "preference",
+            pairs=isinstance(batch, PreferenceBatch),
             packed=packed,
             how=self._how(args, batch),
             clip=clip,
             on_policy=clip is not None and is_on_policy and not self.has_dropout,
-            tokens_sha256=None if batch["kind"] == "trajectories" else tokens_digest(sequences),
+            tokens_sha256=None if isinstance(batch, TrajectoryBatch) else tokens_digest(sequences),
         )
 
     def _packs(self, args: Cut) -> bool:
@@ -150,7 +155,7 @@ class TrainingOperations:
 
     def _how(self, args: Cut, batch: Batch) -> How:
         """How the forward feeds rows to the model: as recorded with the step, or as configured."""
-        temperature = batch["temperature"]
+        temperature = batch.temperature
         if self.head is not None:
             return {"temperature": temperature}
         return {
@@ -162,8 +167,8 @@ class TrainingOperations:
     def _read(
         self, ref: ArtifactRef, io: OperationIO, source: ModelSource
     ) -> tuple[Batch, list[SequenceData]]:
-        batch: Batch = json.loads(io.read_artifact(ref))
-        tokenizer = None if batch["kind"] == "trajectories" else source.tokenizer
+        batch = read_batch(io.read_artifact(ref))
+        tokenizer = None if isinstance(batch, TrajectoryBatch) else source.tokenizer
         return batch, read_sequences(batch, io.read_artifact, tokenizer)
 
     def _pack(self, model: Any) -> None:
@@ -192,7 +197,7 @@ class TrainingOperations:
             self.engine.module.train()
 
     def _program(self, ref: ArtifactRef, io: OperationIO, is_current: bool) -> Program:
-        key = (ref["sha256"], is_current)
+        key = (ref.sha256, is_current)
         if key not in self.programs:
             self.programs = {
                 key: program_of(json.loads(io.read_artifact(ref)), old_is_current=is_current)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import (
-    Prompt,
     encode_prompt,
     encode_rows,
     encode_supervised,
     refuse_ignored,
 )
 from holdfast_worker.wire.answers import RefusedRow, TrainerMeasureRowsAnswer
+from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import Row, TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
@@ -43,9 +43,9 @@ class RowLengths:
         cannot be used is named, and nothing is measured.
         """
         model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
-        key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
+        key = (model_path, use, ref.sha256, json.dumps(plain(chat), sort_keys=True))
         if key not in self.known:
-            rows = json.loads(io.read_artifact(ref))
+            rows = decode(list[Row], json.loads(io.read_artifact(ref)), called="rows")
             positions = _field(model_path, self.opening, "max_position_embeddings")
             model = _Model(
                 _tokenizer(model_path, self.opening), _field(model_path, self.opening, "vocab_size")
@@ -104,35 +104,23 @@ def _lengths(
     return lengths
 
 
-class Measured(TypedDict):
-    """A row that is measured with its completion, or with both sides."""
-
-    completion: Prompt
-    rejected: Prompt
-
-
 def _of_row(row: Row, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
-    use, chat, tools, tokenizer = args.use, args.chat, row.get("tools"), model.tokenizer
-    if row["prompt"] == "" and use == "completion":
-        tokens, mask = encode_supervised(tokenizer, "", cast("Measured", row)["completion"])
-        asked = tokens[: mask.index(1)]
-    else:
-        asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
+    use, chat, tokenizer = args.use, plain(args.chat), model.tokenizer
+    asked_with, tools = plain(row.prompt), plain(row.tools)
+    asked = encode_prompt(tokenizer, asked_with, chat, tools=tools)[1]
     model.check(asked)
     prompt = len(asked)
     if use == "prompt":
-        refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
+        refuse_ignored(tokenizer, asked_with, chat=chat, tools=tools)
         return prompt, prompt
-    held = cast("Measured", row)  # The engine sends rows that have what is to be measured.
-    sides = [held["completion"], *([held["rejected"]] if use == "preference" else [])]
+    # The engine sends rows that have what is to be measured.
+    sides = [plain(row.completion), *([plain(row.rejected)] if use == "preference" else [])]
     for side in sides:
-        refuse_ignored(tokenizer, row["prompt"], side, chat, tools=tools)
+        refuse_ignored(tokenizer, asked_with, side, chat, tools=tools)
     encoded = (
-        encode_rows(tokenizer, row["prompt"], held["completion"], chat, tools=tools)
+        encode_rows(tokenizer, asked_with, sides[0], chat, tools=tools)
         if use == "completion"
-        else [
-            encode_supervised(tokenizer, row["prompt"], side, chat, tools=tools) for side in sides
-        ]
+        else [encode_supervised(tokenizer, asked_with, side, chat, tools=tools) for side in sides]
     )
     for tokens, _ in encoded:
         model.check(tokens)

@@ -19,6 +19,7 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -31,6 +32,7 @@ from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, 
 from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.trial_report import Told, show
+from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import ArtifactRef, TrajectoryBatch
 
 # What replaces a column that the batch lacks because its run did not read it.
@@ -88,13 +90,14 @@ class Trial:
     def __init__(self, job: Job) -> None:
         self.job = job
         files = OperationIO.alone(job["artifacts_dir"])
-        self.batch: TrajectoryBatch = json.loads(files.read_artifact(job["batch"]))
+        ref = decode(ArtifactRef, job["batch"])
+        self.batch = decode(TrajectoryBatch, json.loads(files.read_artifact(ref)))
         self.sequences = read_sequences(self.batch, files.read_artifact, None)
         self.notes: list[str] = []
         self.masked = set(job.get("masked", []))
         python = job.get("python")
         self.algorithm = Algorithm(python) if python else None
-        self.coef = dict(self.batch["coef"])
+        self.coef = dict(self.batch.coef)
         if self.algorithm:
             self.coef = {**self.algorithm.first_coef(), **self.coef}
         self.model: Any = None
@@ -161,17 +164,16 @@ class Trial:
         """
         masked = self.masked if part == "loss" else set[int]()
         alive = {one.group for place, one in enumerate(self.sequences) if place not in masked}
-        steps = [groups for groups in self.batch["updates"] if alive.intersection(groups)]
-        if len(steps) < len(self.batch["updates"]):
+        steps = [groups for groups in self.batch.updates if alive.intersection(groups)]
+        if len(steps) < len(self.batch.updates):
             self.notes.append(
-                f"{part}: {len(self.batch['updates']) - len(steps)} steps have nothing to train on"
+                f"{part}: {len(self.batch.updates) - len(steps)} steps have nothing to train on"
             )
-        return updates_of(
-            {**self.batch, "masked": sorted(masked), "updates": steps}, self.sequences
-        )
+        batch = replace(self.batch, masked=sorted(masked), updates=steps)
+        return updates_of(batch, self.sequences)
 
     def _programs(self) -> Mapping[str, Any]:
-        current = len(self.batch["updates"]) == 1 and "old_logp" not in self.batch["columns"]
+        current = len(self.batch.updates) == 1 and "old_logp" not in self.batch.columns
         if self.algorithm is None:
             losses = self.job.get("losses", {}).items()
             return {part: program_of(recorded, old_is_current=current) for part, recorded in losses}
@@ -230,7 +232,7 @@ class Trial:
                 self._open_model(model),
                 mb,
                 need=need,
-                temperature=self.batch["temperature"],
+                temperature=self.batch.temperature,
                 chunk_tokens=None,
             )
             for value in live.values():

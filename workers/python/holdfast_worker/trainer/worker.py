@@ -19,7 +19,7 @@ from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.rank.failures import cause_of
 from holdfast_worker.trainer import checkpoint, numerics
-from holdfast_worker.trainer.engines.engine import check_same
+from holdfast_worker.trainer.engines.engine import check_same, name_of
 from holdfast_worker.trainer.engines.schedule import check_schedule, factor
 from holdfast_worker.trainer.engines.skipped_step import too_many
 from holdfast_worker.trainer.model.adapter import adapted_source
@@ -30,6 +30,7 @@ from holdfast_worker.wire.answers import (
     NotResident,
     Numerics,
     StepRecord,
+    TensorEntry,
     TrainerCreateModelAnswer,
     TrainerCreditAnswer,
     TrainerEvaluateAnswer,
@@ -42,9 +43,10 @@ from holdfast_worker.wire.answers import (
     TrainerScoreAnswer,
     TrainerTrainAnswer,
 )
+from holdfast_worker.wire.operation import RankOperation, typed
+from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import (
     Optimizer,
-    TensorEntry,
     TrainerCreateModel,
     TrainerCredit,
     TrainerEvaluate,
@@ -58,7 +60,6 @@ from holdfast_worker.wire.types import (
     TrainerSpec,
     TrainerTrain,
 )
-from holdfast_worker.wire.wire import RankOperation, typed
 
 
 class TrainerInfo(TypedDict):
@@ -85,7 +86,7 @@ class Worker:
 
     def __init__(self, context: RankContext) -> None:
         self.context = context
-        self.spec = TrainerSpec.of(context.spec)
+        self.spec = decode(TrainerSpec, context.spec)
         self.opening = Opening.of(self.spec)
         self.held: str | None = None
         # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
@@ -244,27 +245,27 @@ class Worker:
         on failure.
         """
         self.held, self.trained = None, None
-        check_schedule(args.optimizer["schedule"])
+        check_schedule(args.optimizer.schedule)
         saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
         base = model_directory(args.model_path)
         world_size = self.context.world_size
         if saved is not None:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
-            record = checkpoint.read_record(Path(saved["dir"]), self.numerics)
-            check_same(record["optimizer"], args.optimizer)
+            record = checkpoint.read_record(Path(saved.dir), self.numerics)
+            check_same(str(record["optimizer"].get("name", "adamw")), args.optimizer)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
-            state = Path(saved["dir"]) / "state"
+            state = Path(saved.dir) / "state"
         else:
             io.progress("verify", 0)
             weights.check_model_directory(base)
             self.models.check(base, args.model_digest, self.engine)
         io.progress("load", 0)
-        self.source = self._source(base, saved and Path(saved["dir"]) / "hf")
+        self.source = self._source(base, saved and Path(saved.dir) / "hf")
         self.engine.open(self.source, optimizer=args.optimizer, state=state, world_size=world_size)
         if saved is not None:
-            checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
+            checkpoint.restore_rng(self.engine, Path(saved.dir), world_size=world_size)
         self.optimizer, self.steps_done, self.skipped = args.optimizer, steps_done, skipped
         self.held = args.version
         return {"version": args.version, "numerics": self.numerics}
@@ -320,13 +321,13 @@ class Worker:
     def _change(self, optimizer: Optimizer) -> None:
         if optimizer == self.optimizer:
             return
-        check_schedule(optimizer["schedule"])
-        check_same(self.optimizer, optimizer)
+        check_schedule(optimizer.schedule)
+        check_same(name_of(self.optimizer), optimizer)
         self.engine.change(optimizer)
         self.optimizer = optimizer
 
     def _learning_rate(self) -> float:
-        return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
+        return self.optimizer.lr * factor(self.optimizer.schedule, self.steps_done)
 
     def score(self, args: TrainerScore, io: OperationIO) -> TrainerScoreAnswer | NotResident:
         """The model's scores of the batch's tokens. Writes nothing: safe to run twice."""
@@ -353,7 +354,7 @@ class Worker:
         """
         if self.held != args.version:
             return {"not_resident": self.held}
-        form = args.form or (self.spec.lora["publish"] if self.spec.lora else "merged")
+        form = args.form or (self.spec.lora.publish if self.spec.lora else "merged")
         publication = checkpoint.publish(
             self.engine,
             self.source,
@@ -363,7 +364,7 @@ class Worker:
             version=args.version,
             form=form,
         )
-        if form == "adapter" and self.spec.lora and self.spec.lora["quantize"]:
+        if form == "adapter" and self.spec.lora and self.spec.lora.quantize:
             return publication  # A sampler's base has more bits than the one that is trained.
         probe = self.trainer.probe()
         return publication if probe is None else {**publication, "probe": probe}
@@ -375,7 +376,7 @@ class Worker:
         record: checkpoint.StateRecord = {
             "version": args.version,
             "steps_done": self.steps_done,
-            "optimizer": self.optimizer,
+            "optimizer": plain(self.optimizer),
             "numerics": self.numerics,
         }
         if self.skipped:

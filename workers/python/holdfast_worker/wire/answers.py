@@ -1,4 +1,4 @@
-"""What operations answer; the engine checks every answer.
+"""What operations answer: typed dictionaries, since the engine checks every answer.
 
 Generated from `workers/` by `deno task schema`.
 """
@@ -7,14 +7,50 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from holdfast_worker.wire.types import (
-    Checkpoint,
-    Publication,
-)
-
 
 class NotResident(TypedDict):
     not_resident: str | None
+
+
+class FileEntry(TypedDict):
+    path: str
+    sha256: str
+    bytes: int
+
+
+class TensorEntry(TypedDict):
+    name: str
+    dtype: str
+    shape: list[int]
+    sha256: str
+
+
+class Checkpoint(TypedDict):
+    version: str
+    dir: str
+    digest: str
+    world_size: int
+    files: list[FileEntry]
+
+
+class PublicationBase(TypedDict):
+    dir: str
+    digest: str
+
+
+class PublicationProbe(TypedDict):
+    tokens: list[int]
+    logp: list[float]
+
+
+class Publication(TypedDict):
+    version: str
+    dir: str
+    digest: str
+    tensors: list[TensorEntry]
+    files: list[FileEntry]
+    base: NotRequired[PublicationBase]
+    probe: NotRequired[PublicationProbe]
 
 
 class Numerics(TypedDict):

@@ -1,37 +1,24 @@
 """
-What is sent between engine, agent and ranks: frozen dataclasses in the program, objects with a
-`type` on the line.
+What engine and agent send to each other: frozen in the program, objects with a `type` on the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from typing import Self
+from holdfast_worker.wire.received import Received
 
 
-@dataclass(frozen=True, kw_only=True)
-class Frame:
-    """`kind` is its `type` on the line."""
+class Frame(Received, frozen=True):
+    """Base of the generated frames."""
 
-    kind: ClassVar[str]
-
-    @classmethod
-    def of(cls, sent: Mapping[str, Any]) -> Self:
-        """The frame of an object. Raises TypeError if a field is missing or unknown."""
-        return cls(**{name: value for name, value in sent.items() if name != "type"})
-
-    def to_object(self) -> dict[str, object]:
-        """A new one, with its `type`."""
-        return {"type": self.kind, **vars(self)}
+    @property
+    def kind(self) -> str:
+        """Its `type` on the line."""
+        return str(self.__struct_config__.tag)
 
 
-class DroppableFrame(Frame):
+class DroppableFrame(Frame, frozen=True):
     """The line may lose it."""
 
 
-class ReliableFrame(Frame):
+class ReliableFrame(Frame, frozen=True):
     """The line numbers it, and sends it again until it has arrived."""

@@ -6,13 +6,19 @@ The line adds `seq` to what an agent sends reliably.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Annotated, Literal
 
-from holdfast_worker.json_value import JsonValue
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast_worker.json_value import JsonValue, Number
 from holdfast_worker.wire.frame import DroppableFrame, Frame, ReliableFrame
-from holdfast_worker.wire.types import ArgumentsBeside, ArgumentsInline
+from holdfast_worker.wire.received import OneOf, Received
+from holdfast_worker.wire.types import Arguments
 
+PROTOCOL_VERSION = 4
+Id = Annotated[str, Meta(min_length=1, max_length=200)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(gt=0)]
 RankStateName = Literal[
     "starting",
     "ready",
@@ -39,8 +45,8 @@ FailureCause = Literal[
 ]
 
 
-class RankState(TypedDict):
-    rank: int
+class RankState(Received, frozen=True, kw_only=True):
+    rank: Natural
     pid: int
     process_start: str
     state: RankStateName
@@ -49,16 +55,16 @@ class RankState(TypedDict):
     process_state: str | None
 
 
-class GroupState(TypedDict):
-    group: str
-    generation: int
+class GroupState(Received, frozen=True, kw_only=True):
+    group: Id
+    generation: Positive
     state: GroupStateName
     ranks: list[RankState]
 
 
-class HeldGroup(TypedDict):
-    group: str
-    generation: int
+class HeldGroup(Received, frozen=True, kw_only=True):
+    group: Id
+    generation: Positive
     state: GroupStateName
     ranks: list[RankState]
     role: str
@@ -66,9 +72,9 @@ class HeldGroup(TypedDict):
     info: dict[str, JsonValue]
 
 
-class HeldTask(TypedDict):
-    task: str
-    group: str
+class HeldTask(Received, frozen=True, kw_only=True):
+    task: Id
+    group: Id
     generation: int
     key: str
     attempt: int
@@ -79,75 +85,68 @@ class HeldTask(TypedDict):
     state: Literal["running", "finished"]
 
 
-class FailureReport(TypedDict):
-    rank: int
+class FailureReport(Received, frozen=True, kw_only=True):
+    rank: Natural
     cause: FailureCause
     exception: str | None
     message: str
     traceback: str | None
     exit_code: int | None
     signal: str | None
-    log_tail: list[str]
-    log_errors: list[str]
-    kernel: list[str]
+    log_tail: Annotated[list[str], Meta(max_length=40)]
+    log_errors: Annotated[list[str], Meta(max_length=40)]
+    kernel: Annotated[list[str], Meta(max_length=20)]
     oom_kills: int | None
     log_path: str
-    at_ms: float
+    at_ms: Number
 
 
-class OutputInline(TypedDict):
-    json: str
+class Output(OneOf, frozen=True, kw_only=True):
+    json: str | UnsetType = UNSET
+    blob: Natural | UnsetType = UNSET
 
 
-class OutputBeside(TypedDict):
-    blob: int
-
-
-class BlobRef(TypedDict):
+class BlobRef(Received, frozen=True, kw_only=True):
     sha256: str
     bytes: int
 
 
-class TaskVerdict(TypedDict):
-    task: str
+class TaskVerdict(Received, frozen=True, kw_only=True):
+    task: Id
     verdict: Literal["go_on", "deliver", "keep", "drop"]
 
 
-class Rendezvous(TypedDict):
+class Rendezvous(Received, frozen=True, kw_only=True):
     address: str
-    port: int
+    port: Positive
 
 
-class GroupPart(TypedDict):
-    first: int
-    ranks: int
+class GroupPart(Received, frozen=True, kw_only=True):
+    first: Natural
+    ranks: Positive
     rendezvous: Rendezvous | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineWelcome(Frame):
-    kind = "welcome"
-    epoch: int
-    engine_boot: str
-    run: str
-    heartbeat_ms: int
-    grace_ms: int
-    preempt_grace_ms: int
-    received_seq: int
+class EngineWelcome(Frame, frozen=True, kw_only=True, tag_field="type", tag="welcome"):
+    epoch: Positive
+    engine_boot: Id
+    run: Id
+    heartbeat_ms: Positive
+    grace_ms: Natural
+    preempt_grace_ms: Natural
+    received_seq: Natural
     verdict: Literal["go_on", "drop"]
     tasks: list[TaskVerdict]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineStartGroup(Frame):
-    kind = "start_group"
-    epoch: int
-    seq: int
-    group: str
+class EngineStartGroup(Frame, frozen=True, kw_only=True, tag_field="type", tag="start_group"):
+    epoch: Positive
+    seq: Positive
+    group: Id
     role: str
-    generation: int
-    ranks: int
-    part: GroupPart | None = None
+    generation: Positive
+    ranks: Positive
+    part: GroupPart | UnsetType = UNSET
     python: str
     module: str
     env: dict[str, str]
@@ -155,70 +154,56 @@ class EngineStartGroup(Frame):
     spec_hash: str
     interface: str | None
     log_dir: str
-    start_timeout_ms: int
+    start_timeout_ms: Positive
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineStopGroup(Frame):
-    kind = "stop_group"
-    epoch: int
-    seq: int
-    group: str
+class EngineStopGroup(Frame, frozen=True, kw_only=True, tag_field="type", tag="stop_group"):
+    epoch: Positive
+    seq: Positive
+    group: Id
     generation: int
-    grace_ms: int
+    grace_ms: Natural
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineTask(Frame):
-    kind = "task"
-    epoch: int
-    seq: int
-    task: str
-    group: str
+class EngineTask(Frame, frozen=True, kw_only=True, tag_field="type", tag="task"):
+    epoch: Positive
+    seq: Positive
+    task: Id
+    group: Id
     generation: int
     key: str
     attempt: int
     op: str
-    args: ArgumentsInline | ArgumentsBeside
+    args: Arguments
     args_hash: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineRelease(Frame):
-    kind = "release"
-    epoch: int
-    seq: int
-    task: str
+class EngineRelease(Frame, frozen=True, kw_only=True, tag_field="type", tag="release"):
+    epoch: Positive
+    seq: Positive
+    task: Id
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineCancel(Frame):
-    kind = "cancel"
-    epoch: int
-    seq: int
-    task: str
+class EngineCancel(Frame, frozen=True, kw_only=True, tag_field="type", tag="cancel"):
+    epoch: Positive
+    seq: Positive
+    task: Id
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineShutdown(Frame):
-    kind = "shutdown"
-    epoch: int
-    seq: int
+class EngineShutdown(Frame, frozen=True, kw_only=True, tag_field="type", tag="shutdown"):
+    epoch: Positive
+    seq: Positive
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineAck(Frame):
-    kind = "ack"
-    epoch: int
-    received_seq: int
+class EngineAck(Frame, frozen=True, kw_only=True, tag_field="type", tag="ack"):
+    epoch: Positive
+    received_seq: Natural
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentHello(DroppableFrame):
-    kind = "hello"
+class AgentHello(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="hello"):
     protocol: int
-    agent_id: str
-    boot_id: str
+    agent_id: Id
+    boot_id: Id
     engine_boot: str | None
     pid: int
     host: str
@@ -227,87 +212,65 @@ class AgentHello(DroppableFrame):
     gpu_order: Literal["PCI_BUS_ID"] | None
     groups: list[HeldGroup]
     tasks: list[HeldTask]
-    received_seq: int
+    received_seq: Natural
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentAccepted(DroppableFrame):
-    kind = "accepted"
-    task: str
+class AgentAccepted(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="accepted"):
+    task: Id
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentProgress(DroppableFrame):
-    kind = "progress"
-    task: str
+class AgentProgress(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="progress"):
+    task: Id
     rank: int
     phase: str
-    done: float
-    total: float | None
-    metrics: dict[str, float]
+    done: Number
+    total: Number | None
+    metrics: dict[str, Number]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentRendezvous(ReliableFrame):
-    kind = "rendezvous"
-    group: str
-    generation: int
+class AgentRendezvous(ReliableFrame, frozen=True, kw_only=True, tag_field="type", tag="rendezvous"):
+    group: Id
+    generation: Positive
     address: str
-    port: int
+    port: Positive
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentLog(DroppableFrame):
-    kind = "log"
-    group: str
+class AgentLog(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="log"):
+    group: Id
     rank: int
     line: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentHeartbeat(DroppableFrame):
-    kind = "heartbeat"
+class AgentHeartbeat(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="heartbeat"):
     groups: list[GroupState]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentLeaving(DroppableFrame):
-    kind = "leaving"
-    grace_ms: int
+class AgentLeaving(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="leaving"):
+    grace_ms: Natural
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentAck(DroppableFrame):
-    kind = "ack"
-    received_seq: int
+class AgentAck(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="ack"):
+    received_seq: Natural
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentFenced(DroppableFrame):
-    kind = "fenced"
+class AgentFenced(DroppableFrame, frozen=True, kw_only=True, tag_field="type", tag="fenced"):
     epoch: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentResult(ReliableFrame):
-    kind = "result"
-    task: str
-    outputs: list[OutputInline | OutputBeside]
+class AgentResult(ReliableFrame, frozen=True, kw_only=True, tag_field="type", tag="result"):
+    task: Id
+    outputs: list[Output]
     blobs: list[BlobRef]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentError(ReliableFrame):
-    kind = "error"
-    task: str
-    failures: list[FailureReport]
+class AgentError(ReliableFrame, frozen=True, kw_only=True, tag_field="type", tag="error"):
+    task: Id
+    failures: Annotated[list[FailureReport], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentGroup(ReliableFrame):
-    kind = "group"
-    group: str
-    generation: int
+class AgentGroup(ReliableFrame, frozen=True, kw_only=True, tag_field="type", tag="group"):
+    group: Id
+    generation: Positive
     state: GroupStateName
     ranks: list[RankState]
     info: dict[str, JsonValue]

@@ -1,6 +1,6 @@
 """
-The messages between a host's agent and the engine's hub, checked with the schema made from
-`workers/line/protocol.ts`.
+The messages between a host's agent and the engine's hub, checked by the classes that are generated
+from `workers/line/protocol.ts`.
 
 Control is JSON in text frames. Data is MessagePack in binary frames. Sizes are those of
 `workers/line/limits.ts`.
@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
-from typing import Literal, cast, get_args
+from typing import Any, cast
 
 import msgpack
-from jsonschema import Draft202012Validator
+import msgspec
 
 from holdfast_worker.json_value import JsonObject
-from holdfast_worker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX, SCHEMA
+from holdfast_worker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
+from holdfast_worker.operation import BadDataError
 from holdfast_worker.wire.frame import DroppableFrame, ReliableFrame
 from holdfast_worker.wire.frames import EngineFrame
+from holdfast_worker.wire.received import decode, plain
 
-PROTOCOL_VERSION: int = SCHEMA["version"]
 BLOB_CHUNK = FRAME_BYTES_MAX - 4_096  # Leaves room for the frame's own keys and task id.
-
-ENGINE_FRAMES: dict[str, type[EngineFrame]] = {one.kind: one for one in get_args(EngineFrame)}
-
-Side = Literal["AgentMessage", "EngineMessage"]
 
 
 class ProtocolError(Exception):
@@ -39,32 +35,6 @@ class TooLarge(Exception):
     """A message that is too large for the connection."""
 
 
-@cache
-def _validators(side: Side) -> dict[str, Draft202012Validator]:
-    """
-    One validator per message type: a union's own error would not say which branch was intended.
-    """
-    branches = SCHEMA["$defs"][side]["oneOf"]
-    return {
-        branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in branches
-    }
-
-
-def check(side: Side, message: object) -> JsonObject:
-    """The message, if the schema allows it."""
-    fields: JsonObject = cast("JsonObject", message) if isinstance(message, dict) else {}
-    kind = fields.get("type")
-    validator = _validators(side).get(kind) if isinstance(kind, str) else None
-    if validator is None:
-        known = ", ".join(sorted(_validators(side)))
-        raise ProtocolError(f"Cannot read a message of type {kind!r}: {side} has {known}")
-    error = next(iter(validator.iter_errors(fields)), None)
-    if error is not None:
-        place = "/".join(str(part) for part in error.absolute_path) or "(top)"
-        raise ProtocolError(f"Cannot read a '{kind}' message: at {place}: {error.message[:300]}")
-    return fields
-
-
 def decode_engine(text: str | bytes) -> EngineFrame:
     """A control frame from the engine."""
     if isinstance(text, bytes):
@@ -72,17 +42,32 @@ def decode_engine(text: str | bytes) -> EngineFrame:
             f"Cannot read a binary frame of {len(text)} bytes: the engine sends text frames only"
         )
     try:
-        message = json.loads(text)
+        message: Any = json.loads(text)
     except ValueError as error:
         raise ProtocolError(f"Cannot read a control frame as JSON: {error}") from None
-    fields = check("EngineMessage", message)
-    return ENGINE_FRAMES[str(fields["type"])].of(fields)
+    kind = cast("JsonObject", message).get("type") if isinstance(message, dict) else None
+    try:
+        frames = cast("type[EngineFrame]", EngineFrame)
+        return decode(frames, message, called=f"the engine's message {kind!r}")
+    except BadDataError as error:
+        raise ProtocolError(str(error)) from None
 
 
 def encode_agent(frame: DroppableFrame | ReliableFrame, *, seq: int | None = None) -> str:
     """A control frame to the engine, in ASCII; `seq` of a reliable one. Raises TooLarge."""
-    message = frame.to_object() if seq is None else {**frame.to_object(), "seq": seq}
-    text = json.dumps(check("AgentMessage", message), separators=(",", ":"), allow_nan=False)
+    if isinstance(frame, ReliableFrame) != (seq is not None):
+        raise ProtocolError(
+            f"Cannot send '{frame.kind}' as message {seq}: reliable ones have a number"
+        )
+    message = plain(frame)
+    try:  # Its class says what it holds and does not check it.
+        msgspec.convert(message, type(frame))
+    except msgspec.ValidationError as error:
+        raise ProtocolError(
+            f"Cannot send '{frame.kind}' because the engine would refuse it: {error}"
+        ) from None
+    numbered = message if seq is None else {**message, "seq": seq}
+    text = json.dumps(numbered, separators=(",", ":"), allow_nan=False)
     if len(text) > MESSAGE_BYTES_MAX:
         raise TooLarge(
             f"Cannot send '{frame.kind}' because it has {len(text)} bytes: a message holds "

@@ -2,15 +2,17 @@
 
 Generated from `workers/` by `deno task schema`.
 They are whole: no field has a default. Missing, unknown and wrongly typed fields are refused.
+`UNSET`: a field that may be left out was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal
 
-from holdfast_worker.json_value import JsonValue
-from holdfast_worker.wire.wire import Whole
+from msgspec import UNSET, UnsetType, field
+
+from holdfast_worker.json_value import JsonValue, Number
+from holdfast_worker.wire.received import OneOf, Received
 
 ROLES = ("trainer", "sampler", "reward")
 PHASES = {
@@ -24,67 +26,67 @@ PHASES = {
 }
 
 
-class ArtifactRef(TypedDict):
+class ArtifactRef(Received, frozen=True, kw_only=True):
     sha256: str
     bytes: int
 
 
-class Chat(TypedDict):
+class Chat(Received, frozen=True, kw_only=True):
     template_arguments: dict[str, JsonValue]
-    date: NotRequired[str]
+    date: str | UnsetType = UNSET
 
 
-class RatioBounds(TypedDict):
-    low: float | None
-    high: float | None
+class RatioBounds(Received, frozen=True, kw_only=True):
+    low: Number | None
+    high: Number | None
     ratio: Literal["token", "sequence", "sequence_mean"]
 
 
-class Schedule(TypedDict):
+class Schedule(Received, frozen=True, kw_only=True):
     name: Literal["constant", "linear", "cosine"]
     warmup_steps: int
     total_steps: int | None
-    min_ratio: float
+    min_ratio: Number
 
 
-class Optimizer(TypedDict):
-    name: NotRequired[Literal["adamw", "muon", "adafactor"]]
-    lr: float
-    betas: list[float]
-    eps: float
-    weight_decay: float
-    clip_grad_norm: float | None
+class Optimizer(Received, frozen=True, kw_only=True):
+    name: Literal["adamw", "muon", "adafactor"] | UnsetType = UNSET
+    lr: Number
+    betas: list[Number]
+    eps: Number
+    weight_decay: Number
+    clip_grad_norm: Number | None
     schedule: Schedule
 
 
-class Lora(TypedDict):
+class Lora(Received, frozen=True, kw_only=True):
     rank: int
-    alpha: float
-    dropout: float
+    alpha: Number
+    dropout: Number
     targets: Literal["all_linear"] | list[str]
     quantize: Literal["nf4"] | None
     publish: Literal["merged", "adapter"]
 
 
-class Offload(TypedDict):
+class Offload(Received, frozen=True, kw_only=True):
     optimizer: bool
     parameters: bool
 
 
-class FileEntry(TypedDict):
+class FileEntry(Received, frozen=True, kw_only=True):
     path: str
     sha256: str
     bytes: int
 
 
-class TensorEntry(TypedDict):
+class TensorEntry(Received, frozen=True, kw_only=True):
     name: str
     dtype: str
     shape: list[int]
     sha256: str
 
 
-class Checkpoint(TypedDict):
+class Checkpoint(Received, frozen=True, kw_only=True):
     version: str
     dir: str
     digest: str
@@ -92,141 +94,133 @@ class Checkpoint(TypedDict):
     files: list[FileEntry]
 
 
-class PublicationBase(TypedDict):
+class PublicationBase(Received, frozen=True, kw_only=True):
     dir: str
     digest: str
 
 
-class PublicationProbe(TypedDict):
+class PublicationProbe(Received, frozen=True, kw_only=True):
     tokens: list[int]
-    logp: list[float]
+    logp: list[Number]
 
 
-class Publication(TypedDict):
+class Publication(Received, frozen=True, kw_only=True):
     version: str
     dir: str
     digest: str
     tensors: list[TensorEntry]
     files: list[FileEntry]
-    base: NotRequired[PublicationBase]
-    probe: NotRequired[PublicationProbe]
+    base: PublicationBase | UnsetType = UNSET
+    probe: PublicationProbe | UnsetType = UNSET
 
 
-class Message(TypedDict):
+class Message(Received, frozen=True, kw_only=True):
     role: str
     content: str | None
-    more: NotRequired[str]
+    more: str | UnsetType = UNSET
 
 
-class Row(TypedDict):
+class Row(Received, frozen=True, kw_only=True):
     row_id: str
     prompt: str | list[Message]
-    completion: NotRequired[str | list[Message]]
-    rejected: NotRequired[str | list[Message]]
-    margin: NotRequired[float]
-    answer: NotRequired[str]
-    tools: NotRequired[str]
+    completion: str | list[Message] | UnsetType = UNSET
+    rejected: str | list[Message] | UnsetType = UNSET
+    margin: Number | UnsetType = UNSET
+    answer: str | UnsetType = UNSET
+    tools: str | UnsetType = UNSET
     columns: dict[str, JsonValue]
 
 
-class GroupRef(TypedDict):
+class GroupRef(Received, frozen=True, kw_only=True):
     draw: int
     slab: ArtifactRef
     index: int
     samples: list[int]
 
 
-class SequenceColumn(TypedDict):
-    kind: Literal["sequence"]
-    values: list[float]
+class SequenceColumn(Received, frozen=True, kw_only=True, tag_field="kind", tag="sequence"):
+    values: list[Number]
 
 
-class TokenColumn(TypedDict):
-    kind: Literal["token"]
+class TokenColumn(Received, frozen=True, kw_only=True, tag_field="kind", tag="token"):
     artifact: ArtifactRef
 
 
-class PreferencePair(TypedDict):
+class PreferencePair(Received, frozen=True, kw_only=True):
     row_id: str
     prompt: str | list[Message]
     chosen: str | list[Message]
     rejected: str | list[Message]
-    margin: float
-    tools: NotRequired[str]
+    margin: Number
+    tools: str | UnsetType = UNSET
 
 
-class TrajectoryBatch(TypedDict):
-    kind: Literal["trajectories"]
+class TrajectoryBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag="trajectories"):
     groups: list[GroupRef]
     columns: dict[str, SequenceColumn | TokenColumn]
     staleness: list[int]
-    masked: NotRequired[list[int]]
-    temperature: float
-    coef: dict[str, float]
+    masked: list[int] | UnsetType = UNSET
+    temperature: Number
+    coef: dict[str, Number]
     updates: list[list[int]]
 
 
-class SupervisedBatch(TypedDict):
-    kind: Literal["supervised"]
+class SupervisedBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag="supervised"):
     rows: list[Row]
-    chat: NotRequired[Chat]
-    temperature: float
-    coef: dict[str, float]
+    chat: Chat | UnsetType = UNSET
+    temperature: Number
+    coef: dict[str, Number]
     updates: list[list[int]]
 
 
-class PreferenceBatch(TypedDict):
-    kind: Literal["preference"]
+class PreferenceBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag="preference"):
     pairs: list[PreferencePair]
-    chat: NotRequired[Chat]
+    chat: Chat | UnsetType = UNSET
     columns: dict[str, SequenceColumn | TokenColumn]
-    temperature: float
-    coef: dict[str, float]
+    temperature: Number
+    coef: dict[str, Number]
     updates: list[list[int]]
 
 
-class Draw(TypedDict):
+class Draw(Received, frozen=True, kw_only=True):
     draw: int
     row: Row
-    prompt_tokens_max: NotRequired[int]
-    chat: NotRequired[Chat]
+    prompt_tokens_max: int | UnsetType = UNSET
+    chat: Chat | UnsetType = UNSET
 
 
-class Slab(TypedDict):
+class Slab(Received, frozen=True, kw_only=True):
     id: str
     draws: list[Draw]
 
 
-class Sampling(TypedDict):
-    temperature: float
-    top_p: float
+class Sampling(Received, frozen=True, kw_only=True):
+    temperature: Number
+    top_p: Number
     top_k: int
-    min_p: float
-    repetition_penalty: float
+    min_p: Number
+    repetition_penalty: Number
     tokens_max: int
     stop: list[str]
     stop_token_ids: list[int]
     ignore_eos: bool
 
 
-class ArgumentsInline(TypedDict):
-    json: str
+class Arguments(OneOf, frozen=True, kw_only=True):
+    json: str | UnsetType = UNSET
+    artifact: ArtifactRef | UnsetType = UNSET
 
 
-class ArgumentsBeside(TypedDict):
-    artifact: ArtifactRef
-
-
-class RewardProcess(TypedDict):
+class RewardProcess(Received, frozen=True, kw_only=True):
     env: list[str]
-    memory_gib: float | None
-    cpu_s: float | None
-    file_mib: float | None
+    memory_gib: Number | None
+    cpu_s: Number | None
+    file_mib: Number | None
     processes_max: int
     isolate: bool
 
 
-class RewardModelSettings(TypedDict):
+class RewardModelSettings(Received, frozen=True, kw_only=True):
     path: str
     dtype: Literal["float32", "bfloat16"]
     device: Literal["auto", "cpu", "cuda"]
@@ -236,7 +230,7 @@ class RewardModelSettings(TypedDict):
     batch_tokens_max: int
 
 
-class CompletionItem(TypedDict):
+class CompletionItem(Received, frozen=True, kw_only=True):
     id: str
     completion: str
     tokens: int
@@ -244,14 +238,13 @@ class CompletionItem(TypedDict):
     stop: Literal["stop", "length", "max_turns", "timeout", "error", "abort"]
 
 
-@dataclass(frozen=True)
-class TrainerSpec(Whole):
+class TrainerSpec(Received, frozen=True, kw_only=True):
     engine: Literal["torch", "deepspeed"]
     zero: int
     dtype: Literal["float32", "bfloat16"]
     logits_chunk_tokens: int | None
     packing: bool
-    dropout: float
+    dropout: Number
     lora: Lora | None
     offload: Offload
     gradient_checkpointing: bool
@@ -265,39 +258,33 @@ class TrainerSpec(Whole):
     head: Literal["value", "score"] | None
 
 
-@dataclass(frozen=True)
-class TrainerCreateModel(Whole):
+class TrainerCreateModel(Received, frozen=True, kw_only=True):
     recipe: str
     seed: int
     dir: str
 
 
-@dataclass(frozen=True)
-class TrainerInspectModel(Whole):
+class TrainerInspectModel(Received, frozen=True, kw_only=True):
     dir: str
 
 
-@dataclass(frozen=True)
-class TrainerMeasureRows(Whole):
+class TrainerMeasureRows(Received, frozen=True, kw_only=True):
     model_path: str
     use: Literal["prompt", "completion", "preference"]
     rows: ArtifactRef
     chat: Chat | None
 
 
-@dataclass(frozen=True)
-class TrainerOpenAlgorithm(Whole):
+class TrainerOpenAlgorithm(Received, frozen=True, kw_only=True):
     algorithm: ArtifactRef
 
 
-@dataclass(frozen=True)
-class TrainerCredit(Whole):
+class TrainerCredit(Received, frozen=True, kw_only=True):
     algorithm: ArtifactRef
     round: ArtifactRef
 
 
-@dataclass(frozen=True)
-class TrainerLoad(Whole):
+class TrainerLoad(Received, frozen=True, kw_only=True):
     version: str
     model_path: str
     optimizer: Optimizer
@@ -305,9 +292,8 @@ class TrainerLoad(Whole):
     model_digest: str | None
 
 
-@dataclass(frozen=True)
-class TrainerTrain(Whole):
-    from_: str
+class TrainerTrain(Received, frozen=True, kw_only=True):
+    from_: str = field(name="from")
     to: str
     batch: ArtifactRef
     loss: ArtifactRef
@@ -319,8 +305,7 @@ class TrainerTrain(Whole):
     non_finite_max: int | None
 
 
-@dataclass(frozen=True)
-class TrainerScore(Whole):
+class TrainerScore(Received, frozen=True, kw_only=True):
     version: str
     batch: ArtifactRef
     columns: list[Literal["old_logp", "ref_logp", "values", "bootstrap", "score"]]
@@ -332,8 +317,7 @@ class TrainerScore(Whole):
     packing: bool
 
 
-@dataclass(frozen=True)
-class TrainerEvaluate(Whole):
+class TrainerEvaluate(Received, frozen=True, kw_only=True):
     version: str
     batch: ArtifactRef
     loss: ArtifactRef
@@ -342,27 +326,24 @@ class TrainerEvaluate(Whole):
     packing: bool
 
 
-@dataclass(frozen=True)
-class TrainerPublish(Whole):
+class TrainerPublish(Received, frozen=True, kw_only=True):
     version: str
     dir: str
     form: Literal["merged", "adapter"] | None
 
 
-@dataclass(frozen=True)
-class TrainerSave(Whole):
+class TrainerSave(Received, frozen=True, kw_only=True):
     version: str
     dir: str
 
 
-@dataclass(frozen=True)
-class SamplerSpec(Whole):
+class SamplerSpec(Received, frozen=True, kw_only=True):
     engine: Literal["huggingface", "vllm"]
     dtype: Literal["float32", "bfloat16"]
     threads: int
     device: Literal["auto", "cpu", "cuda"]
     max_model_len: int | None
-    kv_cache_gib: float | None
+    kv_cache_gib: Number | None
     vllm: dict[str, JsonValue]
     attn_implementation: str | None
     trust_remote_code: bool
@@ -371,15 +352,13 @@ class SamplerSpec(Whole):
     seed: int
 
 
-@dataclass(frozen=True)
-class SamplerLoad(Whole):
+class SamplerLoad(Received, frozen=True, kw_only=True):
     version: str
     model_path: str
     publication: Publication
 
 
-@dataclass(frozen=True)
-class SamplerGenerate(Whole):
+class SamplerGenerate(Received, frozen=True, kw_only=True):
     version: str
     slab: Slab
     samples_per_prompt: int
@@ -387,39 +366,34 @@ class SamplerGenerate(Whole):
     seed: int
 
 
-@dataclass(frozen=True)
-class SamplerProbe(Whole):
+class SamplerProbe(Received, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True)
-class RewardSpec(Whole):
+class RewardSpec(Received, frozen=True, kw_only=True):
     processes: int
 
 
-@dataclass(frozen=True)
-class RewardScore(Whole):
+class RewardScore(Received, frozen=True, kw_only=True):
     function: str
     style: str | None
     settings: str | None
     process: RewardProcess
-    timeout_ms: float
-    shared: ArgumentsInline | ArgumentsBeside
+    timeout_ms: Number
+    shared: Arguments
     items: list[CompletionItem]
 
 
-@dataclass(frozen=True)
-class RewardIdentify(Whole):
+class RewardIdentify(Received, frozen=True, kw_only=True):
     function: str
     style: str | None
     settings: str | None
     process: RewardProcess
 
 
-@dataclass(frozen=True)
-class RewardScoreByModel(Whole):
+class RewardScoreByModel(Received, frozen=True, kw_only=True):
     model: RewardModelSettings
-    shared: ArgumentsInline | ArgumentsBeside
+    shared: Arguments
     items: list[CompletionItem]
 
 

@@ -93,18 +93,18 @@ def parameter_groups(model: Any, optimizer: Optimizer) -> list[ParameterGroup]:
     groups are omitted.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if optimizer["weight_decay"] == 0:
+    if optimizer.weight_decay == 0:
         return [{"params": trained, "weight_decay": 0.0}]
     groups = [
-        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": optimizer["weight_decay"]},
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": optimizer.weight_decay},
         {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
 
 
 def adamw_settings(optimizer: Optimizer) -> AdamwSettings:
-    first, second = optimizer["betas"]
-    return {"lr": optimizer["lr"], "betas": (first, second), "eps": optimizer["eps"]}
+    first, second = optimizer.betas
+    return {"lr": optimizer.lr, "betas": (first, second), "eps": optimizer.eps}
 
 
 def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
@@ -113,9 +113,9 @@ def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
     state's layout.
     """
     decays = any(group["weight_decay"] for group in groups)
-    if decays != (optimizer["weight_decay"] != 0):
+    if decays != (optimizer.weight_decay != 0):
         raise BadDataError(
-            f"Cannot continue with optimizer.weight_decay {optimizer['weight_decay']} because the state was created "
+            f"Cannot continue with optimizer.weight_decay {optimizer.weight_decay} because the state was created "
             f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
         )
     own = adamw_settings(optimizer)
@@ -123,18 +123,18 @@ def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
         # Only AdamW reads its two moments' settings.
         group.update(own if "betas" in group else {"lr": own["lr"]})
         if group["weight_decay"]:
-            group["weight_decay"] = optimizer["weight_decay"]
+            group["weight_decay"] = optimizer.weight_decay
 
 
 def name_of(optimizer: Optimizer) -> str:
-    return optimizer.get("name", "adamw")
+    return optimizer.name or "adamw"
 
 
-def check_same(held: Optimizer, wanted: Optimizer) -> None:
-    """Raises if the state of one optimizer would continue as that of a different one."""
-    if name_of(held) == name_of(wanted):
+def check_same(held: str, wanted: Optimizer) -> None:
+    """Raises if the state of the optimizer `held` would continue as that of a different one."""
+    if held == name_of(wanted):
         return
     raise BadDataError(
         f"Cannot continue with optimizer {name_of(wanted)} because the state is that of "
-        f"{name_of(held)}: start a new run to change it"
+        f"{held}: start a new run to change it"
     )

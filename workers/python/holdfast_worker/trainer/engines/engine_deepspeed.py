@@ -114,7 +114,7 @@ class DeepSpeedEngine:
         module = open_trained(source, self.spec, device=self.device)
         self.adapts = source.adapter is not None
         self.names = saved_names(module)
-        self.clip = optimizer["clip_grad_norm"]
+        self.clip = optimizer.clip_grad_norm
         stepper = optimizer_of(module, optimizer, fused=False, master=lambda parameter: parameter)
         decays = [group["weight_decay"] for group in stepper.param_groups]
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
@@ -147,7 +147,7 @@ class DeepSpeedEngine:
 
     def change(self, optimizer: Optimizer) -> None:
         change_settings(self.model.optimizer.param_groups, optimizer)
-        self.clip = optimizer["clip_grad_norm"]
+        self.clip = optimizer.clip_grad_norm
         if self.stage > 0:
             self.model.optimizer.clip_grad = self.clip or 0.0
 
@@ -220,8 +220,8 @@ class DeepSpeedEngine:
         offload = self.spec.offload
         place = {"device": "cpu", "pin_memory": self.device != "cpu"}
         return {
-            **({"offload_optimizer": place} if offload["optimizer"] else {}),
-            **({"offload_param": place} if offload["parameters"] else {}),
+            **({"offload_optimizer": place} if offload.optimizer else {}),
+            **({"offload_param": place} if offload.parameters else {}),
         }
 
     def _undo_first_step(self) -> None:

@@ -57,7 +57,7 @@ class TorchEngine:
             [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
         )
         master_of = dict(zip(map(id, self.parameters), self.masters))
-        self.clip = optimizer["clip_grad_norm"]
+        self.clip = optimizer.clip_grad_norm
         self.optimizer = optimizer_of(
             model, optimizer, fused=True, master=lambda parameter: master_of[id(parameter)]
         )
@@ -82,7 +82,7 @@ class TorchEngine:
 
     def change(self, optimizer: Optimizer) -> None:
         change_settings(self.optimizer.param_groups, optimizer)
-        self.clip = optimizer["clip_grad_norm"]
+        self.clip = optimizer.clip_grad_norm
 
     def backward(self, loss: Any, boundary: bool) -> None:
         loss.backward()

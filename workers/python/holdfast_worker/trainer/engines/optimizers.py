@@ -35,7 +35,7 @@ def optimizer_of(
     if name == "muon":
         return Muon(groups, optimizer, fused=fused)
     if name == "adafactor":
-        return torch.optim.Adafactor(groups, lr=optimizer["lr"])
+        return torch.optim.Adafactor(groups, lr=optimizer.lr)
     return torch.optim.AdamW(groups, **adamw_settings(optimizer), fused=fused or None)
 
 
@@ -71,14 +71,14 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, groups: list[ParameterGroup], optimizer: Optimizer, *, fused: bool) -> None:
-        super().__init__(groups, {"lr": optimizer["lr"]})
+        super().__init__(groups, {"lr": optimizer.lr})
         self.parts: dict[str, torch.optim.Optimizer] = {}
         for rule in ("muon", "adamw"):
             own = [dict(group) for group in groups if group["rule"] == rule]
             if not own:
                 continue
             part = (
-                torch.optim.Muon(own, lr=optimizer["lr"], adjust_lr_fn="match_rms_adamw")
+                torch.optim.Muon(own, lr=optimizer.lr, adjust_lr_fn="match_rms_adamw")
                 if rule == "muon"
                 else torch.optim.AdamW(own, **adamw_settings(optimizer), fused=fused or None)
             )

@@ -12,7 +12,7 @@ from holdfast_worker.wire.types import Schedule
 
 def check_schedule(schedule: Schedule) -> None:
     """Raises ValueError if a schedule lacks what its name requires."""
-    name, total, warmup = schedule["name"], schedule["total_steps"], schedule["warmup_steps"]
+    name, total, warmup = schedule.name, schedule.total_steps, schedule.warmup_steps
     if name not in ("constant", "linear", "cosine"):
         raise ValueError(
             f"Cannot make a schedule because its name is '{name}': use constant, linear or cosine"
@@ -37,12 +37,12 @@ def factor(schedule: Schedule, step: int) -> float:
     The factor of optimizer step `step`, counted from 0. Warm-up rises linearly and reaches 1 at its
     last step, so that no step has the factor 0. After `total_steps` it stays at `min_ratio`.
     """
-    warmup = schedule["warmup_steps"]
+    warmup = schedule.warmup_steps
     if step < warmup:
         return (step + 1) / warmup
-    total = schedule["total_steps"]
-    if schedule["name"] == "constant" or total is None:
+    total = schedule.total_steps
+    if schedule.name == "constant" or total is None:
         return 1.0
     done = min((step - warmup) / (total - warmup), 1.0)
-    shape = 1.0 - done if schedule["name"] == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
-    return schedule["min_ratio"] + (1.0 - schedule["min_ratio"]) * shape
+    shape = 1.0 - done if schedule.name == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+    return schedule.min_ratio + (1.0 - schedule.min_ratio) * shape

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdfast_worker import weights
 from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.model.model_source import ModelSource
 from holdfast_worker.weights import AdapterBase, Tensors
+from holdfast_worker.wire.types import Lora
 
 PEFT_NAME = "default"  # The name of the only adapter in the model; files omit it.
 PREFIX = "base_model.model."  # What PEFT puts before the names of the model that it wraps.
@@ -25,7 +26,7 @@ OF_MODEL = {
 
 
 def adapted_source(
-    lora: Mapping[str, Any],
+    lora: Lora,
     *,
     seed: int,
     path: Path,
@@ -60,7 +61,7 @@ class Adapter:
 
     def __init__(
         self,
-        lora: Mapping[str, Any],
+        lora: Lora,
         *,
         seed: int,
         base: Path,
@@ -72,7 +73,7 @@ class Adapter:
         self.base = base
         self.base_digest = base_digest
         self.saved = saved
-        self.quantize: str | None = lora["quantize"]
+        self.quantize: str | None = lora.quantize
 
     def add_to(self, model: Any, dtype: str) -> Any:
         """
@@ -83,11 +84,11 @@ class Adapter:
         from peft import LoraConfig, get_peft_model
 
         lora = self.lora
-        targets = "all-linear" if lora["targets"] == "all_linear" else list(lora["targets"])
+        targets = "all-linear" if lora.targets == "all_linear" else list(lora.targets)
         config = LoraConfig(
-            r=lora["rank"],
-            lora_alpha=lora["alpha"],
-            lora_dropout=lora["dropout"],
+            r=lora.rank,
+            lora_alpha=cast("int", lora.alpha),  # PEFT takes any number.
+            lora_dropout=lora.dropout,
             target_modules=targets,
             bias="none",
             task_type="CAUSAL_LM",
@@ -155,7 +156,7 @@ class Adapter:
         The policy's digest, regardless of its written form: over the base's digest, then the
         adapter's tensors.
         """
-        prefix = weights.adapter_prefix(self._identity(), self.lora["alpha"])
+        prefix = weights.adapter_prefix(self._identity(), self.lora.alpha)
         return weights.manifest_of_tensors(tensors, prefix=prefix)[1]
 
     def _identity(self) -> AdapterBase:
@@ -174,7 +175,7 @@ class Adapter:
             weight = f"{name}.base_layer.weight"
             base = self._float32(layer, whole.pop(weight))
             a, b = (found[f"{name}.lora_{half}.{PEFT_NAME}.weight"].float() for half in "AB")
-            product = b @ a * (self.lora["alpha"] / self.lora["rank"])
+            product = b @ a * (self.lora.alpha / self.lora.rank)
             added = base + (product.T if layer.fan_in_fan_out else product)
             whole[weight] = added.to(target)
         plain = {

@@ -19,6 +19,7 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.model.adapter import Adapter
 from holdfast_worker.trainer.model.model_source import ModelSource, saved_names
 from holdfast_worker.weights import AdapterBase
+from holdfast_worker.wire.types import Lora
 
 
 def merge_adapter(directory: Path, target: Path, opening: Opening = PLAIN) -> str:
@@ -46,13 +47,14 @@ def merge_adapter(directory: Path, target: Path, opening: Opening = PLAIN) -> st
     config = json.loads((directory / weights.ADAPTER_CONFIG_NAME).read_text())
     source = ModelSource(path, opening=opening)
     adapter = Adapter(
-        {
-            "rank": config["r"],
-            "alpha": config["lora_alpha"],
-            "dropout": 0,
-            "targets": config["target_modules"],
-            "quantize": None,
-        },
+        Lora(
+            rank=config["r"],
+            alpha=config["lora_alpha"],
+            dropout=0,
+            targets=config["target_modules"],
+            quantize=None,
+            publish="adapter",
+        ),
         seed=0,  # Of an adapter that is new; this one is loaded.
         base=path,
         base_digest=digest,

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.wire.types import TensorEntry
+from holdfast_worker.wire.answers import TensorEntry
 
 Seen = list[tuple[str, int, int, int]]
 SHOWN = 12  # Hexadecimal digits of a digest in a message.
