@@ -181,7 +181,7 @@ Deno.test("an environment of one's own that lacks packages is told in one senten
   strictEqual(lacks.code, 3, lacks.err);
   match(
     lacks.err,
-    /run bare failed: .*bare_python' because it lacks websockets, .*torch.*\. Fix: install them there, or leave/,
+    /run bare failed: .*bare_python' because it lacks websockets, .*torch.*\. Fix: install them there \(.*bare_python -m pip install websockets .*\), or leave/,
   );
   const none = `${home}/without_environments`;
   const path = await Deno.makeTempDir({ dir: home });

@@ -136,5 +136,9 @@ export async function checkPython(
   const what = outcome.success
     ? `it lacks ${missing.split(" ").join(", ")}`
     : outcome.lines.at(-1) ?? "it does not run";
-  throw refuse(what, "install them there, or leave `python` out for a managed environment");
+  const install = outcome.success ? ` (${interpreter} -m pip install ${missing})` : "";
+  throw refuse(
+    what,
+    `install them there${install}, or leave \`python\` out for a managed environment`,
+  );
 }

@@ -66,7 +66,7 @@ Deno.test("a role has types and phases in both languages, and is a place of faul
   const { types, answers } = pythonTypesTexts(TABLE);
   match(types, /^ROLES = \("trainer", "sampler", "reward", "tracker"\)$/m);
   match(types, /^ {4}\("tracker", "follow"\): "generation",$/m);
-  match(types, /^class TrackerFollow\(Whole\):\n {4}map: str\n {4}frames: list\[Frame\]$/m);
+  match(types, /^class TrackerFollow\(Received, .*\):\n {4}map: str\n {4}frames: list\[Frame\]$/m);
   match(
     answers,
     /^class TrackerFollowAnswer\(TypedDict\):\n {4}pid: int\n {4}seen: list\[Seen\]$/m,
@@ -175,7 +175,7 @@ Deno.test({
       await workers.ask("open", { map: "town" }, caller);
       await rejects(
         workers.ask("follow", { map: "town" } as never, caller),
-        /Cannot read TrackerFollow because it has no field 'frames'/,
+        /Cannot read TrackerFollow because it is wrong: Object missing required field `frames`/,
       );
       const lying = { map: "town", frames: [{ x: 1, label: "lie" }] };
       await rejects(

@@ -55,4 +55,4 @@ class RewardCode:
     @classmethod
     def from_json(cls, text: str) -> RewardCode:
         fields: dict[str, Any] = json.loads(text)
-        return cls(**{**fields, "env": tuple(fields["env"])})
+        return cls(env=tuple(fields.pop("env")), **fields)

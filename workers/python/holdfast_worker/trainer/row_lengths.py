@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -15,16 +15,27 @@ from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import (
+    Prompt,
     encode_prompt,
     encode_rows,
     encode_supervised,
     refuse_ignored,
 )
 from holdfast_worker.wire.answers import RefusedRow, TrainerMeasureRowsAnswer
-from holdfast_worker.wire.received import decode, plain
-from holdfast_worker.wire.types import Row, TrainerMeasureRows
+from holdfast_worker.wire.received import plain
+from holdfast_worker.wire.types import TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
+
+
+class Measured(TypedDict):
+    """Of a row, what is measured: its prompt, and its completion or both sides."""
+
+    row_id: str
+    prompt: Prompt
+    completion: Prompt
+    rejected: Prompt
+    tools: NotRequired[str]
 
 
 class RowLengths:
@@ -42,10 +53,10 @@ class RowLengths:
         Blob 0: int32 [N, 2], tokens of the prompt and of the row's longest sequence. A row that
         cannot be used is named, and nothing is measured.
         """
-        model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
-        key = (model_path, use, ref.sha256, json.dumps(plain(chat), sort_keys=True))
+        model_path, use, ref, chat = args.model_path, args.use, args.rows, plain(args.chat)
+        key = (model_path, use, ref.sha256, json.dumps(chat, sort_keys=True))
         if key not in self.known:
-            rows = decode(list[Row], json.loads(io.read_artifact(ref)), called="rows")
+            rows = json.loads(io.read_artifact(ref))
             positions = _field(model_path, self.opening, "max_position_embeddings")
             model = _Model(
                 _tokenizer(model_path, self.opening), _field(model_path, self.opening, "vocab_size")
@@ -90,7 +101,7 @@ class RefusedRowError(Exception):
 
 
 def _lengths(
-    rows: list[Row], args: TrainerMeasureRows, *, model: _Model, io: OperationIO
+    rows: list[Measured], args: TrainerMeasureRows, *, model: _Model, io: OperationIO
 ) -> np.ndarray:
     lengths = np.zeros((len(rows), 2), dtype="<i4")
     for place, row in enumerate(rows):
@@ -104,23 +115,24 @@ def _lengths(
     return lengths
 
 
-def _of_row(row: Row, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
-    use, chat, tokenizer = args.use, plain(args.chat), model.tokenizer
-    asked_with, tools = plain(row.prompt), plain(row.tools)
-    asked = encode_prompt(tokenizer, asked_with, chat, tools=tools)[1]
+def _of_row(row: Measured, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
+    use, chat, tools, tokenizer = args.use, plain(args.chat), row.get("tools"), model.tokenizer
+    asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
     model.check(asked)
     prompt = len(asked)
     if use == "prompt":
-        refuse_ignored(tokenizer, asked_with, chat=chat, tools=tools)
+        refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
         return prompt, prompt
     # The engine sends rows that have what is to be measured.
-    sides = [plain(row.completion), *([plain(row.rejected)] if use == "preference" else [])]
+    sides = [row["completion"], *([row["rejected"]] if use == "preference" else [])]
     for side in sides:
-        refuse_ignored(tokenizer, asked_with, side, chat, tools=tools)
+        refuse_ignored(tokenizer, row["prompt"], side, chat, tools=tools)
     encoded = (
-        encode_rows(tokenizer, asked_with, sides[0], chat, tools=tools)
+        encode_rows(tokenizer, row["prompt"], row["completion"], chat, tools=tools)
         if use == "completion"
-        else [encode_supervised(tokenizer, asked_with, side, chat, tools=tools) for side in sides]
+        else [
+            encode_supervised(tokenizer, row["prompt"], side, chat, tools=tools) for side in sides
+        ]
     )
     for tokens, _ in encoded:
         model.check(tokens)
