@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_supervised
+from holdfast_worker.wire.types import ArtifactRef
 from loss_expressions import comparison, preference
 from test_trainer_pair_batches import preference_batch
 from trainer_harness import Trainer
@@ -215,7 +216,7 @@ def test_with_an_adapter_the_reference_is_the_model_itself_with_the_adapter_off(
     values = [
         np.concatenate([np.frombuffer(value, "<f4") for value in msgpack.unpackb(read)["values"]])
         for read in (
-            trainer.io.read_artifact(one["columns"]["ref_logp"]["artifact"])
+            trainer.io.read_artifact(ArtifactRef(**one["columns"]["ref_logp"]["artifact"]))
             for one in (trained, by_path)
         )
     ]

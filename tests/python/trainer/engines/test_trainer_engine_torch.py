@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 from holdfast_worker.loss.mismatch import NAMES as MISMATCH
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.engines.engine import NonFiniteError
+from holdfast_worker.wire.types import ArtifactRef
 from torch_trainers import LENGTHS, published, steps
 from trainer_harness import (
     OPTIMIZER,
@@ -184,7 +185,7 @@ def test_train_measures_how_far_the_policy_is_from_the_sampler_and_takes_the_sam
 def sampled(trainer, version, **sampling):
     """A batch whose slab says that `version` sampled it, far from what a new model computes."""
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    slab = msgpack.unpackb(trainer.io.read_artifact(batch["groups"][0]["slab"]))
+    slab = msgpack.unpackb(trainer.io.read_artifact(ArtifactRef(**batch["groups"][0]["slab"])))
     ref = trainer.artifacts.put(
         msgpack.packb({**slab, "version": version, "sampling": {**slab["sampling"], **sampling}})
     )
@@ -357,7 +358,7 @@ def test_score_is_the_models_log_probability_at_the_temperature(trainer):
         micro_batch_tokens_max=12,
     )
     assert answer == {"columns": ["old_logp", "ref_logp"]}
-    slab = msgpack.unpackb(trainer.io.read_artifact(batch["groups"][0]["slab"]))
+    slab = msgpack.unpackb(trainer.io.read_artifact(ArtifactRef(**batch["groups"][0]["slab"])))
     trajectories = [trajectory for group in slab["groups"] for trajectory in group["trajectories"]]
     publication = published(trainer, "v1")["dir"]
     for blob, path in zip(trainer.io.blobs, (publication, reference)):

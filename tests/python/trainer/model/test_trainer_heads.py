@@ -20,7 +20,7 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.rewards.reward_model import RewardModel
 from holdfast_worker.trainer.model.heads import at_last, values_before
 from holdfast_worker.wire.received import decode
-from holdfast_worker.wire.types import RewardModelSettings
+from holdfast_worker.wire.types import ArtifactRef, RewardModelSettings
 from own_model import change
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
 
@@ -98,7 +98,7 @@ def score(trainer, head, version, batch, *, tokens_max=TOKENS_MAX):
 
 
 def trajectories(trainer, batch):
-    slab = msgpack.unpackb(trainer.io.read_artifact(batch["groups"][0]["slab"]))
+    slab = msgpack.unpackb(trainer.io.read_artifact(ArtifactRef(**batch["groups"][0]["slab"])))
     return [trajectory for group in slab["groups"] for trajectory in group["trajectories"]]
 
 
