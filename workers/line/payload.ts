@@ -3,8 +3,8 @@ import { z } from "zod";
 import { type ArtifactStore, BadDataError, InfrastructureError } from "../../engine/mod.ts";
 import { LIMITS } from "./limits.ts";
 
-export const ArgumentsInline = z.strictObject({ json: z.string() });
-export const ArgumentsBeside = z.strictObject({
+const ArgumentsInline = z.strictObject({ json: z.string() });
+const ArgumentsBeside = z.strictObject({
   artifact: ArtifactRef.describe("Of the same JSON, in the run's home."),
 });
 /**
@@ -15,8 +15,8 @@ export const ArgumentsBeside = z.strictObject({
 export const Arguments = z.union([ArgumentsInline, ArgumentsBeside]);
 export type Arguments = z.infer<typeof Arguments>;
 
-export const OutputInline = z.strictObject({ json: z.string() });
-export const OutputBeside = z.strictObject({
+const OutputInline = z.strictObject({ json: z.string() });
+const OutputBeside = z.strictObject({
   blob: z.int().nonnegative().describe("Its place among the result's blobs."),
 });
 export const Output = z.union([OutputInline, OutputBeside]);

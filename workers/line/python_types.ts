@@ -148,7 +148,7 @@ type Place = {
 };
 
 /** An object that Python writes. */
-export function typedDict(name: string, schema: z.ZodObject, parts: Parts): string {
+function typedDict(name: string, schema: z.ZodObject, parts: Parts): string {
   const fields = Object.entries(schema.shape).map(([field, of]) => {
     const place = { where: `${name}.${field}`, parts, answered: true };
     const type = pythonType(of as z.ZodType, place);

@@ -101,79 +101,79 @@ def test_a_field_that_was_left_out_is_unset() -> None:
     assert plain(UNSET) is None
 
 
-@pytest.mark.parametrize(
-    ("hint", "value", "words"),
-    [
-        (str, 1, "it is wrong: Expected `str`, got `int`"),
-        (int, 1.5, "it is wrong: Expected `int`, got `float`"),
-        (int, 1.0, "it is wrong: Expected `int`, got `float`"),
-        (int, True, "it is wrong: Expected `int`, got `bool`"),
-        (int, float("nan"), "it is wrong: Expected `int`, got `float`"),
-        (Number, False, "it is wrong: Expected `int | float`, got `bool`"),
-        (Number, "0.1", "it is wrong: Expected `int | float`, got `str`"),
-        (bool, 1, "it is wrong: Expected `bool`, got `int`"),
-        (bool, None, "it is wrong: Expected `bool`, got `null`"),
-        (Literal["a", "b"], "c", "it is wrong: Invalid enum value 'c'"),
-        (str | None, 1, "it is wrong: Expected `str | null`, got `int`"),
-        (list[str], "ab", "it is wrong: Expected `array`, got `str`"),
-        (list[Number], [1, "2", 3], "[1] is wrong: Expected `int | float`, got `str`"),
-        (dict[str, int], {"a": 1, "b": None}, "[...] is wrong: Expected `int`, got `null`"),
-        (dict[str, int], [], "it is wrong: Expected `object`, got `array`"),
-        (Literal["all"] | list[str], "some", "it is wrong: Invalid enum value 'some'"),
-        (Inner, [], "it is wrong: Expected `object`, got `array`"),
-        (Inner, {"label": "x"}, "it is wrong: Object missing required field `n`"),
-        (Inner, {"n": 1, "m": 2}, "it is wrong: Object contains unknown field `m`"),
-        (Inner, {"n": 1, "label": None}, "label is wrong: Expected `str`, got `null`"),
-        (
-            Outer,
-            {**OUTER, "items": [{"n": 1}, {"n": "2"}]},
-            "items[1].n is wrong: Expected `int`, got `str`",
-        ),
-        (
-            Outer,
-            {**OUTER, "items": [{"n": 1}, {"n": 2, "m": 3}]},
-            "items[1] is wrong: Object contains unknown field `m`",
-        ),
-        (Outer, {**OUTER, "one": {}}, "one is wrong: Object missing required field `n`"),
-        (Outer, {**OUTER, "from_": "v0"}, "it is wrong: Object contains unknown field `from_`"),
-        (
-            list[Square | Circle],
-            [{"kind": "circle", "radius": "1"}],
-            "[0].radius is wrong: Expected `int | float`, got `str`",
-        ),
-        (
-            list[Square | Circle],
-            [{"kind": "circle", "radius": 1, "side": 1}],
-            "[0] is wrong: Object contains unknown field `side`",
-        ),
-        (
-            list[Square | Circle],
-            [{"kind": "line"}],
-            "[0].kind is wrong: Invalid value 'line'",
-        ),
-        (
-            Square | Circle,
-            {"radius": 1},
-            "it is wrong: Object missing required field `kind`",
-        ),
-        (
-            list[Payload],
-            [{}],
-            "[0] is wrong: Object needs exactly one of the fields json, blob",
-        ),
-        (
-            Payload,
-            {"json": "{}", "blob": 1},
-            "it is wrong: Object needs exactly one of the fields json, blob",
-        ),
-        (Payload, {"text": ""}, "it is wrong: Object contains unknown field `text`"),
-        (
-            Annotated[int, Meta(gt=0)],
-            0,
-            "it is wrong: Expected `int` >= 1",
-        ),
-    ],
-)
+WRONG: list[tuple[Any, Any, str]] = [
+    (str, 1, "it is wrong: Expected `str`, got `int`"),
+    (int, 1.5, "it is wrong: Expected `int`, got `float`"),
+    (int, 1.0, "it is wrong: Expected `int`, got `float`"),
+    (int, True, "it is wrong: Expected `int`, got `bool`"),
+    (int, float("nan"), "it is wrong: Expected `int`, got `float`"),
+    (Number, False, "it is wrong: Expected `int | float`, got `bool`"),
+    (Number, "0.1", "it is wrong: Expected `int | float`, got `str`"),
+    (bool, 1, "it is wrong: Expected `bool`, got `int`"),
+    (bool, None, "it is wrong: Expected `bool`, got `null`"),
+    (Literal["a", "b"], "c", "it is wrong: Invalid enum value 'c'"),
+    (str | None, 1, "it is wrong: Expected `str | null`, got `int`"),
+    (list[str], "ab", "it is wrong: Expected `array`, got `str`"),
+    (list[Number], [1, "2", 3], "[1] is wrong: Expected `int | float`, got `str`"),
+    (dict[str, int], {"a": 1, "b": None}, "[...] is wrong: Expected `int`, got `null`"),
+    (dict[str, int], [], "it is wrong: Expected `object`, got `array`"),
+    (Literal["all"] | list[str], "some", "it is wrong: Invalid enum value 'some'"),
+    (Inner, [], "it is wrong: Expected `object`, got `array`"),
+    (Inner, {"label": "x"}, "it is wrong: Object missing required field `n`"),
+    (Inner, {"n": 1, "m": 2}, "it is wrong: Object contains unknown field `m`"),
+    (Inner, {"n": 1, "label": None}, "label is wrong: Expected `str`, got `null`"),
+    (
+        Outer,
+        {**OUTER, "items": [{"n": 1}, {"n": "2"}]},
+        "items[1].n is wrong: Expected `int`, got `str`",
+    ),
+    (
+        Outer,
+        {**OUTER, "items": [{"n": 1}, {"n": 2, "m": 3}]},
+        "items[1] is wrong: Object contains unknown field `m`",
+    ),
+    (Outer, {**OUTER, "one": {}}, "one is wrong: Object missing required field `n`"),
+    (Outer, {**OUTER, "from_": "v0"}, "it is wrong: Object contains unknown field `from_`"),
+    (
+        list[Square | Circle],
+        [{"kind": "circle", "radius": "1"}],
+        "[0].radius is wrong: Expected `int | float`, got `str`",
+    ),
+    (
+        list[Square | Circle],
+        [{"kind": "circle", "radius": 1, "side": 1}],
+        "[0] is wrong: Object contains unknown field `side`",
+    ),
+    (
+        list[Square | Circle],
+        [{"kind": "line"}],
+        "[0].kind is wrong: Invalid value 'line'",
+    ),
+    (
+        Square | Circle,
+        {"radius": 1},
+        "it is wrong: Object missing required field `kind`",
+    ),
+    (
+        list[Payload],
+        [{}],
+        "[0] is wrong: Object needs exactly one of the fields json, blob",
+    ),
+    (
+        Payload,
+        {"json": "{}", "blob": 1},
+        "it is wrong: Object needs exactly one of the fields json, blob",
+    ),
+    (Payload, {"text": ""}, "it is wrong: Object contains unknown field `text`"),
+    (
+        Annotated[int, Meta(gt=0)],
+        0,
+        "it is wrong: Expected `int` >= 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("hint", "value", "words"), WRONG)
 def test_a_wrong_value_is_named_with_its_place_and_what_belongs_there(
     hint: Any, value: Any, words: str
 ) -> None:

@@ -10,20 +10,16 @@ a time on the process's main thread.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from holdfast_worker.json_value import JsonValue
 from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX
-
-if TYPE_CHECKING:
-    from holdfast_worker.wire.types import Arguments, ArtifactRef
 
 PROGRESS_INTERVAL_S = 0.1  # At most ten a second leave a rank; a change of phase always does.
 PHASE_CHARS_MAX = 200
@@ -74,6 +70,15 @@ class RankContext:
     master_port: int = 0
     log_dir: str = ""
     home: str = ""  # The tree in which this rank may remove files; empty: nowhere.
+
+
+class ArtifactName(Protocol):
+    """What an artifact is found and checked by."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ class OperationIO:
         self.blobs.append(bytes(data) if self.keep_blobs else b"")
         return len(self.blobs) - 1
 
-    def read_artifact(self, ref: ArtifactRef) -> bytes:
+    def read_artifact(self, ref: ArtifactName) -> bytes:
         """The bytes of an artifact of this home, checked against their hash."""
         sha256 = ref.sha256
         if not (len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
@@ -178,12 +183,6 @@ class OperationIO:
                 f"{found}"
             )
         return data
-
-    def read_given(self, given: Arguments) -> Any:
-        """What the engine passes to an operation as JSON, in an artifact if it is long."""
-        return json.loads(
-            self.read_artifact(given.artifact) if given.artifact else given.json or ""
-        )
 
     def check_cancelled(self) -> None:
         """

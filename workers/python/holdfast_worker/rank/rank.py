@@ -43,6 +43,7 @@ from holdfast_worker.rank.frames import (
     ToRank,
     read_to_rank,
 )
+from holdfast_worker.wire.operation import read_given
 
 
 def kill_own_group() -> None:
@@ -154,7 +155,9 @@ class Rank:
         try:
             self._faults.at("op", phase)
             io.check_cancelled()
-            output = json.dumps(self._operation(op)(io.read_given(asked.args), io), allow_nan=False)
+            output = json.dumps(
+                self._operation(op)(read_given(asked.args, io), io), allow_nan=False
+            )
             if len(output) > ANSWER_BYTES_MAX:
                 raise TooLargeError(
                     f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer "
