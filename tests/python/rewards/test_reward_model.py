@@ -17,6 +17,8 @@ from chat_templates import CALLING
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.prompts import encode_supervised
 from holdfast_worker.rewards.worker import Worker
+from holdfast_worker.wire.received import decode
+from holdfast_worker.wire.types import RewardModelSettings
 from loss_expressions import comparison
 from test_trainer_pair_batches import preference_batch
 from trainer_harness import PACKAGE_ROOT, Trainer
@@ -84,7 +86,9 @@ class Asked:
         return self.ask(items)
 
     def ask(self, items):
-        return self.worker._model(self.settings).score(items, lambda done: None)
+        return self.worker._model(decode(RewardModelSettings, self.settings)).score(
+            items, lambda done: None
+        )
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
@@ -132,7 +136,7 @@ def test_sampled_tokens_stand_for_the_completion_only_where_they_spell_it(path):
 
 def test_the_tools_of_a_row_are_in_the_prompt_that_is_scored(path):
     asked = Asked(path, turn_end="template")
-    model = asked.worker._model(asked.settings)
+    model = asked.worker._model(decode(RewardModelSettings, asked.settings))
     model.tokenizer.chat_template = CALLING
     tools = '[{"name": "f"}]'
     item = {"id": "0", "prompt": CHAT, "completion": "123"}
