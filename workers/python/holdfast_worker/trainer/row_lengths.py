@@ -117,7 +117,11 @@ def _lengths(
 
 def _of_row(row: Measured, args: TrainerMeasureRows, model: _Model) -> tuple[int, int]:
     use, chat, tools, tokenizer = args.use, plain(args.chat), row.get("tools"), model.tokenizer
-    asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
+    if row["prompt"] == "" and use == "completion":
+        tokens, mask = encode_supervised(tokenizer, "", row["completion"])
+        asked = tokens[: mask.index(1)]
+    else:
+        asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
     model.check(asked)
     prompt = len(asked)
     if use == "prompt":
