@@ -6,14 +6,23 @@ import { answerReader, rightness } from "../../rewards/mod.ts";
 const ROOM = new URL("../../configs/eval/", import.meta.url);
 const BAD = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
 const NAMES = [...Deno.readDirSync(ROOM)].map(({ name }) => name).toSorted();
+/** Suites whose answers are numbers. */
+const NUMBERS = /^(aime|amc23|gsm8k|svamp)/;
 
 Deno.test("the suites of configs/eval ship", () => {
   deepStrictEqual(NAMES, [
     "aime24.yaml",
     "aime25.yaml",
+    "aime26.yaml",
+    "amc12_24.yaml",
     "amc23.yaml",
+    "amo_bench.yaml",
+    "brumo25.yaml",
     "gsm8k.yaml",
+    "hmmt_feb25.yaml",
+    "hmmt_nov25.yaml",
     "math500.yaml",
+    "olympiad_bench.yaml",
     "svamp.yaml",
   ]);
 });
@@ -27,7 +36,7 @@ for (const name of NAMES) {
     deepStrictEqual([flow, config.name], ["evaluate", name.replace(".yaml", "")]);
     strictEqual(data.eval[0]!.name, config.name);
     strictEqual(/^# .*Source: .*hub \w+/m.test(await Deno.readTextFile(file)), true);
-    const grader = name === "math500.yaml" ? "math" : "gsm8k";
+    const grader = NUMBERS.test(name) ? "gsm8k" : "math";
     strictEqual(rightness(reward, null).by, grader);
     if (grader === "gsm8k") {
       strictEqual(answerReader(reward[0]!)!("so it is \\boxed{204}."), "204");
