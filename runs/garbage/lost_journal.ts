@@ -118,7 +118,7 @@ function notNamed(home: Home, { why, files, code, living }: NotNamed): InvalidIn
     `them, and ${why}. ${next}${files.length > 0 ? ":" : ""}`;
   return new InvalidInputError(
     [text, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join("\n"),
-    { home: home.dir, files: files.length, ...(living ? { run: living.id } : { accept: code }) },
+    { home: home.dir, files: files.length, run: living?.id, accept: living ? undefined : code },
   );
 }
 
