@@ -2,9 +2,10 @@ import { z } from "zod";
 import type { CheckpointsConfig } from "../configs/mod.ts";
 import { recordedAs, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
-import { CheckpointNote, firstProblem, problemText } from "../workers/mod.ts";
+import { CheckpointNote, firstProblem, problemText, VersionNote } from "../workers/mod.ts";
 import { findRun, newestRun } from "./home/find_run.ts";
 import type { Home } from "./home/home.ts";
+import { startOf } from "./start/start_note.ts";
 
 /** A checkpoint as `checkpoints --json` prints it. */
 export type CheckpointFacts = {
@@ -22,8 +23,11 @@ export type CheckpointFacts = {
   world_size: number;
   files: number;
   bytes: number;
-  /** Why it is kept; the next saved checkpoint may change that. */
-  kept: KeepReason[];
+  /**
+   * Why it is kept; the next saved checkpoint may change that. `start`: the run began from it
+   * (`start_from`), for as long as the run exists.
+   */
+  kept: (KeepReason | "start")[];
   /**
    * What is wrong with the first missing or changed file; null: there is none, or no file was
    * checked.
@@ -41,28 +45,32 @@ export async function readCheckpoints(
   const head = await findRun(home, id ?? await newestRun(home));
   const notes = await checkpointNotes(home, head);
   const chains = Map.groupBy(notes, ({ group = "trainer" }) => group);
-  const reasons = new Map(
+  const reasons = new Map<string, CheckpointFacts["kept"]>(
     [...chains.values()].flatMap((own) => [...kept(own, keepPolicy(head), own.at(-1)!.number)]),
   );
-  return await Promise.all(notes.map(async ({ group = "trainer", files, ...note }) => {
-    const { version, number, round, metric, dir, digest, world_size } = note;
-    const problem = options.verify ? await firstProblem(dir, files) : null;
-    return {
-      version,
-      group,
-      number,
-      round,
-      metric,
-      dir,
-      digest,
-      world_size,
-      files: files.length,
-      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-      kept: reasons.get(version) ?? [],
-      problem: problem && problemText(problem),
-      verified: options.verify,
-    };
-  }));
+  const starts = await startNotes(home, head);
+  for (const { version } of starts) reasons.set(version, [...reasons.get(version) ?? [], "start"]);
+  return await Promise.all(
+    [...starts, ...notes].map(async ({ group = "trainer", files, ...note }) => {
+      const { version, number, round, metric, dir, digest, world_size } = note;
+      const problem = options.verify ? await firstProblem(dir, files) : null;
+      return {
+        version,
+        group,
+        number,
+        round,
+        metric,
+        dir,
+        digest,
+        world_size,
+        files: files.length,
+        bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+        kept: reasons.get(version) ?? [],
+        problem: problem && problemText(problem),
+        verified: options.verify,
+      };
+    }),
+  );
 }
 
 const Dropped = z.object({ dir: z.string() });
@@ -79,6 +87,16 @@ async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNot
     else if (recordedAs(row, Dropped.parse).dir === notes.get(key)?.dir) notes.delete(key);
   }
   return [...notes.values()];
+}
+
+/** Those that the run started from, which are its own and never dropped. */
+async function startNotes({ store }: Home, head: RunHead): Promise<CheckpointNote[]> {
+  const start = await startOf(store, head);
+  const versions = Object.values(start?.models ?? {}).map(({ version }) => version);
+  const rows = await Promise.all(
+    versions.map((prefix) => store.read(head.id, { kinds: ["note/version"], prefix, limit: 1 })),
+  );
+  return rows.flat().flatMap((row) => recordedAs(row, VersionNote.parse).start?.checkpoint ?? []);
 }
 
 /** The run's `checkpoints` block, in which a custom graph may leave fields out. */

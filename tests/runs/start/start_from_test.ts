@@ -7,6 +7,7 @@ import {
   createRun,
   forkRun,
   type Home,
+  readCheckpoints,
   runView,
   startOf,
   verifyRun,
@@ -282,6 +283,15 @@ Deno.test("a start shows where it began, and its newest version", async () => {
   const live = { workers: [], metrics: {} };
   const { round, start, policy } = await runView(home.store, head, live);
   deepStrictEqual([round, start, policy?.number], [3, { run: "a", loop: "round", round: 3 }, 3]);
+  const checkpoints = async () =>
+    (await readCheckpoints(home, "b", { verify: true })).map(({ round, kept, problem }) => [
+      round,
+      kept,
+      problem,
+    ]);
+  deepStrictEqual(await checkpoints(), [[3, ["start"], null]]);
+  await executeFake(home, "b");
+  deepStrictEqual(await checkpoints(), [[3, ["start"], null], [6, ["last", "in_use"], null]]);
 });
 
 /** Why a run cannot start from `a`, a run of six rounds. */
