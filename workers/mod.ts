@@ -58,6 +58,7 @@ export {
   VersionChain,
   VersionNote,
 } from "./trainer/version_chain.ts";
+export { ModelDigests } from "./trainer/model_digests.ts";
 export {
   ASIDE,
   type FileProblem,

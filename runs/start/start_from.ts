@@ -174,7 +174,7 @@ export async function startRows(
 
 /** The version that a model starts as, whose checkpoint is the new run's own. */
 async function versionRow(
-  { policy, checkpoint, optimizer }: Start["models"][number],
+  { policy, checkpoint, optimizer, model_digest }: Start["models"][number],
   own: string,
   { home, owner }: { home: Home; owner: DirectoryOwner },
 ): Promise<NewRow> {
@@ -187,7 +187,7 @@ async function versionRow(
     name,
   });
   const group = checkpoint.group === undefined ? {} : { group: checkpoint.group };
-  const start = { checkpoint: linked, optimizer };
+  const start = { checkpoint: linked, optimizer, model_digest: model_digest ?? undefined };
   const note: VersionNote = { ...group, record, model_path, number, steps: [], start };
   return { kind: "note/version", key: version, value: canonicalJson(note) };
 }

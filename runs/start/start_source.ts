@@ -16,15 +16,25 @@ import {
   type RunHead,
 } from "../../engine/mod.ts";
 import { CARRIED } from "../../flows/mod.ts";
-import { CheckpointNote } from "../../workers/mod.ts";
+import { CheckpointNote, ModelDigests, recordedRows } from "../../workers/mod.ts";
 import { findRun } from "../home/find_run.ts";
 import type { Home } from "../home/home.ts";
 import { refuseOtherHome } from "../home/run_directories.ts";
 import { currentConfig } from "../session/settings.ts";
 import { startOf } from "./start_note.ts";
 
-/** A model that a round passed on, by the name under which it did, and its checkpoint. */
-export type StartModel = { name: string; policy: Policy; checkpoint: CheckpointNote };
+/**
+ * A model that a round passed on, by the name under which it did, and its checkpoint.
+ * `model_digest`: of the weights from which the other run, or the one before it, began; null: not
+ * known.
+ */
+export type StartModel = {
+  name: string;
+  policy: Policy;
+  checkpoint: CheckpointNote;
+  model_digest: string | null;
+};
+type FoundModel = Omit<StartModel, "model_digest">;
 /** A closed round that a run can start from. `carried`: what a loop takes over of it. */
 export type StartRound = {
   record: RoundRecord;
@@ -69,7 +79,7 @@ export async function startRound(
   // With a lag, a start also has rows of the rounds before it, with the same values.
   const own = rows.filter(({ key }) => Number(key.slice(loop.name.length + 1)) >= begun);
   const checkpoints = await keptCheckpoints(home, head);
-  const possible: StartRound[] = [];
+  const possible: (Omit<StartRound, "models"> & { models: FoundModel[] })[] = [];
   let lacks: string[] = [];
   for (const row of own) {
     const record = await rowValue(home.artifacts, row).then((value) => recordedRound(row, value))
@@ -82,7 +92,7 @@ export async function startRound(
   const chosen = round === null
     ? possible.at(-1)
     : possible.find(({ record }) => record.round === round);
-  if (chosen) return chosen;
+  if (chosen) return { ...chosen, models: await withDigests(home, { head, ...chosen }) };
   const numbers = possible.map(({ record }) => record.round);
   const what = lacks.length > 0 ? ` of its ${lacks.join(" and its ")}` : "";
   throw new InvalidInputError(
@@ -101,10 +111,10 @@ export async function startRound(
 function withModels(
   { carried }: RoundRecord,
   { loop, checkpoints }: { loop: LoopNode; checkpoints: ReadonlyMap<string, CheckpointNote> },
-): Omit<StartRound, "record"> & { lacking: string[] } {
+): Pick<StartRound, "carried"> & { models: FoundModel[]; lacking: string[] } {
   const taken = Object.keys(loop.carry).filter((name) => name in carried)
     .map((name) => [name, carried[name]] as const);
-  const models: StartModel[] = [];
+  const models: FoundModel[] = [];
   const lacking: string[] = [];
   const untrained = new Set<string>();
   for (const [name, value] of taken) {
@@ -117,6 +127,19 @@ function withModels(
   }
   const left = taken.filter(([name]) => !untrained.has(name));
   return { carried: Object.fromEntries(left), models, lacking };
+}
+
+/** References are read from the directory that a model began with: it must be the same one. */
+async function withDigests(
+  home: Home,
+  { head, models }: { head: RunHead; models: FoundModel[] },
+): Promise<StartModel[]> {
+  const rows = await home.store.read(head.id, { kinds: ["note/version"] });
+  const digests = new ModelDigests(home.artifacts, recordedRows(rows.filter(isReadable)));
+  return await Promise.all(models.map(async (model) => ({
+    ...model,
+    model_digest: await digests.digestOf(model.policy.model_path),
+  })));
 }
 
 /** What of a round this release cannot read, and why. */

@@ -9,6 +9,8 @@ export class ModelDigests {
   readonly #artifacts: ArtifactStore;
   /** The record of each directory's base version. */
   readonly #records = new Map<string, VersionNote["record"]>();
+  /** Of each directory that the run from which this one started has opened: its digest. */
+  readonly #before = new Map<string, string>();
 
   constructor(artifacts: ArtifactStore, recorded: readonly RecordedRow[]) {
     this.#artifacts = artifacts;
@@ -19,12 +21,18 @@ export class ModelDigests {
     }
   }
 
-  add({ number, model_path, record }: VersionNote): void {
-    if (number === 0) this.#records.set(model_path, record);
+  add({ number, model_path, record, start }: VersionNote): void {
+    if (start?.model_digest !== undefined) this.#before.set(model_path, start.model_digest);
+    else if (number === 0) this.#records.set(model_path, record);
   }
 
-  /** Digest of the weights in a directory, when the run first named it; null if unknown. */
+  /**
+   * Digest of the weights in a directory when the run, or the one that it started from, first named
+   * it; null if unknown.
+   */
   async digestOf(dir: string | null): Promise<string | null> {
+    const before = dir === null ? undefined : this.#before.get(dir);
+    if (before !== undefined) return before;
     const ref = dir === null ? undefined : this.#records.get(dir);
     if (ref === undefined) return null;
     try {

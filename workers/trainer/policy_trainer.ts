@@ -11,7 +11,13 @@ import {
   type ScoredColumn,
   stepCut,
 } from "../../data/mod.ts";
-import { type ArtifactStore, canonicalJson, type Clock, sha256Hex } from "../../engine/mod.ts";
+import {
+  type ArtifactStore,
+  BadDataError,
+  canonicalJson,
+  type Clock,
+  sha256Hex,
+} from "../../engine/mod.ts";
 import { type Answered, type Asked, askResident, isNotResident } from "../ask.ts";
 import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
@@ -120,6 +126,18 @@ export class PolicyTrainer {
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const output = await this.#calls.alone("inspect_model", { dir: modelPath }, caller);
+    const recorded = await this.#models.digestOf(modelPath);
+    if (recorded !== null && recorded !== output.digest) {
+      throw new BadDataError(
+        `Cannot open model '${modelPath}' because its weights differ from those that the run, or ` +
+          `the one that it started from, recorded: their digest is ${
+            output.digest.slice(0, 12)
+          }, ` +
+          `recorded ${recorded.slice(0, 12)}. Fix: restore the recorded weights, then resume; or ` +
+          "start a new run",
+        { dir: modelPath, digest: output.digest, recorded },
+      );
+    }
     const { head = null } = this.#options;
     const { lora } = await this.#options.numerics(1);
     const record = await this.#artifacts.putJson(

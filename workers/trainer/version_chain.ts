@@ -40,7 +40,13 @@ const /** @internal */ versionNoteSchema = z.strictObject({
   model_path: z.string(),
   number: z.int(),
   steps: z.array(StepRecord),
-  start: z.strictObject({ checkpoint: CheckpointNote, optimizer: Optimizer }).optional().describe(
+  start: z.strictObject({
+    checkpoint: CheckpointNote,
+    optimizer: Optimizer,
+    model_digest: z.string().optional().describe(
+      "Digest of the weights in model_path when the other run opened them; absent: not known.",
+    ),
+  }).optional().describe(
     "Another run trained it, and this run starts from its checkpoint: a chain's first version, in " +
       "place of a model directory. Absent: it is of this run.",
   ),

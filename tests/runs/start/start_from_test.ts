@@ -13,7 +13,7 @@ import {
   verifyRun,
 } from "../../../runs/mod.ts";
 import { asStarted, resolvedStart } from "../../../runs/start/start_from.ts";
-import { Crashed, type MemoryStore } from "../../../testing/mod.ts";
+import { Crashed, type MemoryStore, writeFakeModel } from "../../../testing/mod.ts";
 import type { VersionNote } from "../../../workers/mod.ts";
 import { TrackPoints } from "../../../runs/tracking/track_points.ts";
 import { tableOf } from "../../../data/mod.ts";
@@ -264,6 +264,28 @@ Deno.test("a damaged start is not replaced by anything", async () => {
     (await home.store.head("b"))!.error!,
     /the checkpoint that the run started from is damaged/,
   );
+});
+
+Deno.test("a start needs the model with which the other run began, unchanged", async () => {
+  const home = await freshFakeHome();
+  await create(home, "a", SAVED);
+  const whole = await executeFake(home, "a");
+  await create(home, "b", { ...SAVED, start_from: "a@2" });
+  strictEqual((await executeFake(home, "b")).digest, whole.digest);
+  // b began with a's model too, and says so to what starts from it.
+  for (const from of ["a@3", "b@4"]) {
+    const [id, after] = [`from_${from[0]}`, `after_${from[0]}`];
+    await create(home, id, { start_from: from });
+    await writeFakeModel(`${home.dir}/model`, 0.25);
+    strictEqual((await executeFake(home, id)).status, "failed");
+    match(
+      (await home.store.head(id))!.error!,
+      /Cannot open model .* its weights differ from those that the run, or the one that it started /,
+    );
+    await writeFakeModel(`${home.dir}/model`, 0.5);
+    await create(home, after, { start_from: from });
+    strictEqual((await executeFake(home, after)).digest, whole.digest);
+  }
 });
 
 Deno.test("asStarted() takes a script's start for the recorded one, if it names the same run", () => {
