@@ -92,7 +92,9 @@ export function writtenTypes(types: ColumnTypes): ColumnTypes {
 export function inMessages(row: PreparedRow, types: ColumnTypes): PreparedRow {
   const { prompt, completion, rejected } = row;
   const said = (name: string, role: string, text: Prompt): Prompt =>
-    typeof text === "string" && isMessages(types, name) ? [{ role, content: text }] : text;
+    typeof text === "string" && isMessages(types, name)
+      ? text === "" && name === "prompt" ? [] : [{ role, content: text }] // Nobody asks a whole text.
+      : text;
   const better = rejected === undefined ? "completion" : "chosen";
   return {
     ...row,
@@ -115,8 +117,9 @@ export function inColumnOrder(names: readonly string[]): string[] {
 /** What makes two rows the same. */
 export type Sameness = "prompt" | "row";
 
-/** The hash by which equal rows are found. Spacing makes no difference. */
-export function sameness(row: PreparedRow, by: Sameness): Uint8Array {
+/** The hash by which equal rows are found. Spacing makes no difference; a whole text has no prompt. */
+export function sameness(row: PreparedRow, wanted: Sameness): Uint8Array {
+  const by = row.prompt === "" ? "row" : wanted;
   const parts = by === "prompt" ? [row.prompt] : [row.prompt, row.completion, row.rejected];
   const texts = parts.map((part) => textOf(part).replace(/\s+/g, " ").trim());
   const rest: unknown[] = by === "prompt" ? [] : [row.answer ?? null, row.kept];

@@ -118,9 +118,15 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
+  // A prepared file whose other rows are chats has an empty list of messages.
+  const isEmpty = value === "" || (Array.isArray(value) && value.length === 0);
+  const isWhole = isEmpty && completion !== undefined;
+  if (isWhole && completion === "") {
+    throw new RowProblem(completionKey, "it is empty, and so is the prompt");
+  }
   return {
-    prompt: value === "" && completion !== undefined
-      ? value
+    prompt: isWhole
+      ? ""
       : keys.instructions === undefined
       ? readPrompt(key, value)
       : readResponsesInput(key, value, read(columns, keys.instructions)),

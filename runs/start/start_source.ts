@@ -17,6 +17,7 @@ import {
 } from "../../engine/mod.ts";
 import { CARRIED } from "../../flows/mod.ts";
 import { CheckpointNote, ModelDigests, recordedRows } from "../../workers/mod.ts";
+import { residentRows } from "../forks/lineage.ts";
 import { findRun } from "../home/find_run.ts";
 import type { Home } from "../home/home.ts";
 import { refuseOtherHome } from "../home/run_directories.ts";
@@ -134,7 +135,7 @@ async function withDigests(
   home: Home,
   { head, models }: { head: RunHead; models: FoundModel[] },
 ): Promise<StartModel[]> {
-  const rows = await home.store.read(head.id, { kinds: ["note/version"] });
+  const rows = await residentRows(home.store, head);
   const digests = new ModelDigests(home.artifacts, recordedRows(rows.filter(isReadable)));
   return await Promise.all(models.map(async (model) => ({
     ...model,

@@ -146,6 +146,11 @@ Deno.test("evaluate gives pass@k for every k, maj@k and intervals", async () => 
     ({ draw }) => "x".repeat(8 + draw % 2),
   );
   deepStrictEqual([long.result!.right, long.result!.mean_reward], [2, 0.85]);
+  deepStrictEqual(Object.keys(long.result!.intervals!).toSorted(), [
+    "avg_at_k",
+    "mean_reward",
+    "pass_at_1",
+  ]);
   const unsaid = await evaluated({ reward }, () => "x");
   deepStrictEqual([unsaid.result!.right, unsaid.result!.avg_at_k, unsaid.result!.mean_reward], [
     null,

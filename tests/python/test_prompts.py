@@ -60,6 +60,9 @@ def test_a_whole_text_is_taught_after_its_first_token(tokenizer):
         assert mask == [0, 1, 1, 1, 1, 1]
     with pytest.raises(BadDataError, match="no tokens"):
         encode_prompt(tokenizer, "")
+    for nothing in ("", "<eos>"):
+        with pytest.raises(BadDataError, match="nothing follows its first token"):
+            encode_supervised(tokenizer, "", nothing)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
     const decided = sum((one) => one.decided);
     const has_right = input.correct_by !== null && (decided > 0 || graded === 0);
     const undecided = has_right ? graded - decided : 0;
-    const columns = has_right ? columnsOf(problems) : rewardColumn(problems);
+    const columns = has_right ? columnsOf(problems, asked) : rewardColumn(problems);
     const means = Object.fromEntries(
       Object.entries(columns).map(([of, values]) => [of, mean(values.filter(isKnown))]),
     );
@@ -197,10 +197,10 @@ function rewardColumn(problems: ProblemResult[]): Columns {
 }
 
 /** What is averaged over the problems: [name][problem]. */
-function columnsOf(problems: ProblemResult[]): Columns {
+function columnsOf(problems: ProblemResult[], asked: number): Columns {
   const counts = problems.map(({ decided: n, right: c }) => ({ n, c }));
   const passes = numbered(PASS_AT, passColumns(counts, passAtK));
-  const hats = numbered(PASS_HAT, passColumns(counts, passHatK));
+  const hats = asked > 1 ? numbered(PASS_HAT, passColumns(counts, passHatK)) : [];
   const majority = problems.map((one) => one.majority);
   return {
     ...rewardColumn(problems),

@@ -40,7 +40,9 @@ export const measurePart: Stage<Input, MeasuredPart> = defineStage({
     const left_out = await placesIn(item.left_out, ctx);
     for await (const { row, place } of rowsOfPart(item, ctx)) {
       if (left_out.has(place)) continue;
-      const { row_id, prompt, completion, rejected, tools } = inMessages(row, types);
+      const { row_id, prompt, completion, rejected, tools } = row.prompt === ""
+        ? row
+        : inMessages(row, types);
       rows.push({ row_id, prompt, completion, rejected, tools });
       numbers.push(row.number);
     }

@@ -70,6 +70,9 @@ Deno.test("inMessages() makes messages of texts, where the columns of any row ha
   const plain = { prompt: { type: text, place }, completion: { type: message, place } };
   deepStrictEqual(writtenTypes(plain), plain);
   strictEqual(inMessages(texts, plain).prompt, "p");
+  // A whole text stays one: it is read back with an empty prompt.
+  const whole = inMessages(row({ prompt: "", completion: "c" }), types);
+  deepStrictEqual(whole.prompt, []);
 });
 
 Deno.test("inColumnOrder() has every row's columns first, then kept ones by name", () => {
@@ -82,6 +85,8 @@ Deno.test("inColumnOrder() has every row's columns first, then kept ones by name
 Deno.test("sameness() is of prompts alone, or of all that rows teach and keep", () => {
   const [one, other] = [row({ completion: "a" }), row({ completion: "b", row_id: "8" })];
   deepStrictEqual(sameness(one, "prompt"), sameness(other, "prompt"));
+  const [text, another] = ["a", "b"].map((completion) => row({ prompt: "", completion }));
+  notDeepStrictEqual(sameness(text!, "prompt"), sameness(another!, "prompt"));
   notDeepStrictEqual(sameness(one, "row"), sameness(other, "row"));
   deepStrictEqual(sameness(one, "row"), sameness(row({ completion: " a\n", row_id: "9" }), "row"));
   notDeepStrictEqual(

@@ -40,6 +40,19 @@ Deno.test("readRow() takes a whole text only where it is learnt, and adds nothin
     });
   }
   strictEqual(read("prompt", { fields: { prompt: "text" } }).prompt, "a b");
+  for (const prompt of ["", []]) {
+    const ofRow = (completion: unknown) =>
+      readRow({ prompt, completion }, {
+        source: SourceConfig.parse({ path: "a.jsonl" }),
+        place: { file: "a.jsonl", line: 7 },
+        needs: "completion",
+      });
+    for (const said of ["a b", [{ role: "assistant", content: "a b" }]]) {
+      const { prompt: none, completion } = ofRow(said);
+      deepStrictEqual([none, completion], ["", "a b"]);
+    }
+    throws(() => ofRow(""), /a\.jsonl:7 completion: it is empty, and so is the prompt/);
+  }
 });
 
 Deno.test("readRow() says what a row has where an answer as text is needed", () => {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,10 @@ def test_fetch_gives_recorded_files_without_a_question(
 def test_fetch_refuses_what_is_no_name() -> None:
     with pytest.raises(FetchFailure, match="because it is not a name at the hub"):
         fetch.fetch({"name": "/a/b", "code": False, "recorded": None}, download=True)
+
+
+def test_fetch_needs_no_package_of_a_trainer():
+    """Its own environment has none of them."""
+    absent = "msgspec", "msgpack", "torch", "numpy", "transformers"
+    program = f"import sys; sys.modules.update(dict.fromkeys({absent})); import holdfast_worker.model_hub.fetch"
+    subprocess.run([sys.executable, "-c", program], check=True)

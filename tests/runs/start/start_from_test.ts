@@ -272,8 +272,10 @@ Deno.test("a start needs the model with which the other run began, unchanged", a
   const whole = await executeFake(home, "a");
   await create(home, "b", { ...SAVED, start_from: "a@2" });
   strictEqual((await executeFake(home, "b")).digest, whole.digest);
-  // b began with a's model too, and says so to what starts from it.
-  for (const from of ["a@3", "b@4"]) {
+  // b began with a's model too, and says so to what starts from it; so does a fork.
+  await forkRun(home, (await home.store.head("b"))!, { round: 4, id: "c" });
+  strictEqual((await executeFake(home, "c")).digest, whole.digest);
+  for (const from of ["a@3", "b@4", "c@5"]) {
     const [id, after] = [`from_${from[0]}`, `after_${from[0]}`];
     await create(home, id, { start_from: from });
     await writeFakeModel(`${home.dir}/model`, 0.25);

@@ -145,6 +145,10 @@ def _encode_whole(tokenizer: Any, completion: Prompt) -> Encoded:
     tokens = _ended(tokenizer, _encode_opening(tokenizer, text))
     opening = _encode_opening(tokenizer, "")
     context = max(1, len(opening)) if tokens[: len(opening)] == opening else 1
+    if context >= len(tokens):
+        raise BadDataError(
+            f"Cannot teach a whole text because nothing follows its first token: it is {text!r}"
+        )
     return tokens, [0] * context + [1] * (len(tokens) - context)
 
 

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.wire import types
 from holdfast_worker.wire.answers import FileEntry, TensorEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from holdfast_worker.wire import types
 
 Tensors: TypeAlias = "dict[str, Tensor]"  # By their names in a model or in its file.
 ModelConfig = Mapping[str, Any]  # A config.json, whose fields are Hugging Face's and the model's.
