@@ -18,8 +18,15 @@ import sampler_fixtures as fixtures
 from holdfast_worker.model_opening import PLAIN, Opening
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.wire.types import Publication, PublicationBase
 from own_model import change, give_code, use_modules
 from trainer_harness import OPTIMIZER, Trainer, trajectory_batch
+
+
+def adapter_of(base: Path) -> Publication:
+    """An adapter on the model in a directory."""
+    on = PublicationBase(dir=str(base), digest="d")
+    return Publication(version="v", dir="", digest="d", tensors=[], files=[], base=on)
 
 
 @pytest.fixture
@@ -142,7 +149,7 @@ def test_trainer_reference_and_sampler_refuse_a_model_without_one_tensor(
         pass
     engine = fixtures.make_worker().engine
     with pytest.raises(BadDataError, match=lacks(broken, UP)):
-        engine.open_adapter({"dir": "", "base": {"dir": str(broken)}})
+        engine.open_adapter(adapter_of(broken))
     with pytest.raises(BadDataError, match=lacks(broken, UP)):
         engine.cold_probe(str(broken), [[1, 2]])
 
@@ -242,7 +249,7 @@ def test_trainer_reference_and_sampler_refuse_a_reward_model_as_a_language_model
         pass
     engine = fixtures.make_worker().engine
     with pytest.raises(BadDataError, match=says):
-        engine.open_adapter({"dir": "", "base": {"dir": str(reward)}})
+        engine.open_adapter(adapter_of(reward))
     with pytest.raises(BadDataError, match=says):
         engine.cold_probe(str(reward), [[1, 2]])
 
@@ -342,7 +349,7 @@ def test_a_head_beside_embeddings_that_the_configuration_ties_is_refused(
     with pytest.raises(BadDataError, match=says):
         load(Trainer(tmp_path), plain)
     with pytest.raises(BadDataError, match=says):
-        fixtures.make_worker().engine.open_adapter({"dir": "", "base": {"dir": str(plain)}})
+        fixtures.make_worker().engine.open_adapter(adapter_of(plain))
 
 
 def test_a_head_that_equals_the_embeddings_is_tied_to_them(plain: Path) -> None:

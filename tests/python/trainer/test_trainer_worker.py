@@ -72,9 +72,9 @@ def test_boot_tells_device_packages_and_numerics(trainer):
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ({"engine": "jax"}, 'engine is "jax", not "torch" or "deepspeed"'),
-        ({"dtype": "float16"}, 'dtype is "float16", not "float32" or "bfloat16"'),
-        ({"head": "reward"}, 'head is "reward", not "value" or "score" or null'),
+        ({"engine": "jax"}, "engine is wrong: Invalid enum value 'jax'"),
+        ({"dtype": "float16"}, "dtype is wrong: Invalid enum value 'float16'"),
+        ({"head": "reward"}, "head is wrong: Invalid enum value 'reward'"),
     ],
 )
 def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
