@@ -26,8 +26,8 @@ import { startOf } from "./start_note.ts";
 
 /**
  * A model that a round passed on, by the name under which it did, and its checkpoint.
- * `model_digest`: of the weights from which the other run, or the one before it, began; null: not
- * known.
+ * `model_digest`: of the weights that the other run, or the one that it started from, opened first;
+ * null: not known.
  */
 export type StartModel = {
   name: string;
@@ -130,7 +130,7 @@ function withModels(
   return { carried: Object.fromEntries(left), models, lacking };
 }
 
-/** References are read from the directory that a model began with: it must be the same one. */
+/** References are read from the directory that a model starts with, so it must be as it was. */
 async function withDigests(
   home: Home,
   { head, models }: { head: RunHead; models: FoundModel[] },
