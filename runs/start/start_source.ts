@@ -130,7 +130,7 @@ function withModels(
   return { carried: Object.fromEntries(left), models, lacking };
 }
 
-/** References are read from the directory that a model starts with, so it must be as it was. */
+/** With the digest of the directory from which references are read. */
 async function withDigests(
   home: Home,
   { head, models }: { head: RunHead; models: FoundModel[] },
