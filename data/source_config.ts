@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Weight } from "./sources/mixture.ts";
+import { isTemplate, templateProblem } from "./rows/prompt_template.ts";
 import { setting, type SettingFacts } from "./setting.ts";
 
 /** The facts of every block that says what rows there are. */
@@ -45,7 +46,13 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
   ),
   fields: z.strictObject({
     id: z.string().optional().describe("Field with the row's id; `a.b` reads a nested field."),
-    prompt: z.string().optional().describe("Field with the prompt: text or chat messages."),
+    prompt: z.string().superRefine((text, ctx) => {
+      const problem = isTemplate(text) ? templateProblem(text) : null;
+      if (problem !== null) ctx.addIssue({ code: "custom", message: problem });
+    }).optional().describe(
+      "Field with the prompt: text or chat messages. Or a text with fields in braces: {NAME}, " +
+        "{a.b}, {NAME|letters} for a list of options as A. B. C. on lines; {{ and }} are braces.",
+    ),
     completion: z.string().optional().describe("Field with the completion of a supervised row."),
     chosen: z.string().optional().describe(
       "Field with the better completion of a preference: text or messages.",

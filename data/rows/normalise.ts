@@ -12,6 +12,7 @@ import {
 import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
 import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
+import { withTemplate } from "./prompt_template.ts";
 import { readTools } from "./tools.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
@@ -35,9 +36,10 @@ export function normalise(
     found?: FoundShape;
   } = {},
 ): Row {
+  const filled = withTemplate(columns, source.fields);
   const shape = preference
-    ? readPreference(columns, source.fields)
-    : ofRow(columns, source.fields, { every_turn, found });
+    ? readPreference(filled.columns, filled.fields)
+    : ofRow(filled.columns, filled.fields, { every_turn, found });
   const id = rowId(columns, source.fields.id);
   const prompt = dress(shape.prompt, source);
   // Plain text goes through no chat template.

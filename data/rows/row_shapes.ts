@@ -1,4 +1,5 @@
 import { type Columns, read } from "./row_fields.ts";
+import { fieldsNamed } from "./prompt_template.ts";
 import type { SourceConfig } from "../source_config.ts";
 
 /** A field that tells a shape: its path in the row, and what it must be; absent: not null. */
@@ -172,7 +173,7 @@ export function shapeOf(
   { preference = true }: { preference?: boolean } = {},
 ): FoundShape {
   if (fields.prompt !== undefined || (preference && fields.chosen !== undefined)) {
-    return { name: CONFIGURED, fields: Object.values(fields), keys: {} };
+    return { name: CONFIGURED, fields: Object.values(fields).flatMap(fieldsNamed), keys: {} };
   }
   const shape = ROW_SHAPES.find((one) =>
     (preference || !one.preference) && one.has.every((field) => holds(columns, field))

@@ -22,6 +22,8 @@ Deno.test("the suites of configs/eval ship", () => {
     "hmmt_feb25.yaml",
     "hmmt_nov25.yaml",
     "math500.yaml",
+    "mmlu.yaml",
+    "mmlu_pro.yaml",
     "olympiad_bench.yaml",
     "svamp.yaml",
   ]);
@@ -36,7 +38,11 @@ for (const name of NAMES) {
     deepStrictEqual([flow, config.name], ["evaluate", name.replace(".yaml", "")]);
     strictEqual(data.eval[0]!.name, config.name);
     strictEqual(/^# .*Source: .*hub \w+/m.test(await Deno.readTextFile(file)), true);
-    const grader = NUMBERS.test(name) ? "gsm8k" : "math";
+    const grader = NUMBERS.test(name)
+      ? "gsm8k"
+      : name.startsWith("mmlu")
+      ? "multiple_choice"
+      : "math";
     strictEqual(rightness(reward, null).by, grader);
     if (grader === "gsm8k") {
       strictEqual(answerReader(reward[0]!)!("so it is \\boxed{204}."), "204");

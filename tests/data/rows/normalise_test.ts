@@ -207,3 +207,21 @@ Deno.test("normalise() has every assistant turn in the completion under every_tu
   throws(() => shown([turn("assistant", "hi"), turn("user", "1")]), /answers no message/);
   throws(() => shown([turn("assistant", "hi")]), /the only message is the assistant's/);
 });
+
+Deno.test("normalise() makes a prompt by the template of the source, and reads the rest as before", () => {
+  const mmlu = { question: "Which is even?", choices: ["1", "2"], answer: 1 };
+  const fields = { prompt: "{question}\n{choices|letters}", answer: "answer" };
+  const row = normalise(mmlu, source({ fields, prompt_as: "chat", instruction: "Answer." }));
+  deepStrictEqual(
+    [row.prompt, row.answer, row.columns],
+    [[{ role: "user", content: "Which is even?\nA. 1\nB. 2\nAnswer." }], "1", mmlu],
+  );
+  const pair = { body: "Say", end: "yes.", chosen: "yes", rejected: "no" };
+  const preferred = normalise(pair, source({ fields: { prompt: "{body} {end}" } }), {
+    preference: true,
+  });
+  deepStrictEqual(
+    [preferred.prompt, preferred.completion, preferred.rejected],
+    ["Say yes.", "yes", "no"],
+  );
+});
