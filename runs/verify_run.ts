@@ -1,6 +1,7 @@
 import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
 import {
   ensureEnvironment,
+  NO_TIMEOUTS,
   type OnEnvironmentProgress,
   type WorkerBlocks,
   type WorkersOptions,
@@ -95,6 +96,7 @@ async function redone(
       others: {},
       workers: {
         ...blocks.workers,
+        ...NO_TIMEOUTS,
         no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s),
       },
     },

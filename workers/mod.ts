@@ -25,7 +25,7 @@ export * from "./call.ts";
 export { WorkerGroup } from "./fleet/group.ts";
 export * from "./fleet/gpus.ts";
 export * from "./fleet/gpus_on_hosts.ts";
-export { type GroupSpec, groupSpec } from "./fleet/group_spec.ts";
+export { groupLimits, type GroupSpec, groupSpec } from "./fleet/group_spec.ts";
 export type { HostOptions } from "./fleet/hosts.ts";
 export { Hub } from "./line/hub.ts";
 export {

@@ -16,6 +16,7 @@ import {
   type EnvironmentKind,
   type FailureFacts,
   type GpuPlace,
+  groupLimits,
   type GroupSpec,
   groupSpec,
   type Loss,
@@ -342,7 +343,7 @@ export class WorkerGroups {
       : { ...own.gpus, count: ranks, devices: null };
     const group = { ...own, ranks: ranks ?? own.ranks, gpus };
     const python = await this.#options.python(group.environment, group.python);
-    const limits = limitsOf(this.#options.blocks.workers);
+    const limits = groupLimits(own.role, this.#options.blocks.workers);
     const spec = (gpus: GpuPlace | null) => groupSpec(own.role, group, { python, gpus, ...limits });
     const all = [...this.#planned.values()].map((one) => one === own ? group : one);
     if (!this.#options.hosts) {
@@ -390,8 +391,4 @@ function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
 function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
   const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };
   return { cause, observed: failure?.observed, evidence };
-}
-
-function limitsOf({ start_timeout_s, no_progress_s }: WorkerBlocks["workers"]) {
-  return { start_timeout_ms: start_timeout_s * 1000, no_progress_ms: no_progress_s * 1000 };
 }

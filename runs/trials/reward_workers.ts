@@ -3,6 +3,7 @@ import {
   type CallOptions,
   type CallResult,
   ensureEnvironment,
+  groupLimits,
   groupSpec,
   type OnEnvironmentProgress,
   type Operator,
@@ -53,11 +54,7 @@ export class RewardWorkers implements Operator {
     const [planned] = plannedGroups(blocks, [rewardRole]).values();
     const { environment, python: own } = planned!;
     const python = await ensureEnvironment(environment, { own, onProgress });
-    const { start_timeout_s, no_progress_s } = blocks.workers;
-    const limits = {
-      start_timeout_ms: start_timeout_s * 1000,
-      no_progress_ms: no_progress_s * 1000,
-    };
+    const limits = groupLimits(rewardRole, blocks.workers);
     await Deno.mkdir(`${dir}/runs/${run}`, { recursive: true });
     const place = { run, home: dir, artifacts, epoch: 1, attempt: 1 };
     this.#workers = await Workers.start({ ...place, python });

@@ -293,6 +293,12 @@ const UNTRAINED = [
     name,
   ) => `trainer.${name}`),
 ];
+/** Of settings that every flow has: what nothing does in it. */
+const IDLE: Partial<Record<Flow, string[]>> = {
+  evaluate: UNTRAINED,
+  preference: ["workers.generate_timeout_s"],
+  prepare: ["workers.generate_timeout_s"],
+};
 
 for (const flow of ALL) {
   Deno.test(`every setting of ${flow}, changed alone, reaches what reads it`, async () => {
@@ -300,7 +306,7 @@ for (const flow of ALL) {
       valueAt(configOf(flow), path.split(".").slice(0, -1)) &&
       !(flow === "prepare" && path === "name") // Its card has the name.
     );
-    const left = [...elsewhere, ...(flow === "evaluate" ? UNTRAINED : [])];
+    const left = [...elsewhere, ...IDLE[flow] ?? []];
     const below = MORE.filter(([of]) => of === flow).map(([, only]) => only);
     const found = (await silent(flow)).filter((path) =>
       !below.some((only) => path.startsWith(only))

@@ -1,4 +1,5 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import type { WorkersConfig } from "../../workers/mod.ts";
 import { Home, verifyRun } from "../../runs/mod.ts";
 import { NO_PROGRESS_S } from "../../runs/verify_run.ts";
 import type { WorkerGroupsOptions } from "../../runs/session/worker_groups.ts";
@@ -8,9 +9,9 @@ import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home
 /**
  * A run that is done, with such a limit of its own, and what a verify of it asks of its workers.
  */
-async function verified(no_progress_s: number) {
+async function verified(limits: Partial<WorkersConfig>) {
   const home = await freshFakeHome();
-  await createFakeRun(home, "a", { workers: { no_progress_s } });
+  await createFakeRun(home, "a", { workers: limits });
   await executeFake(home, "a");
   const asked: WorkerGroupsOptions[] = [];
   const workers = (options: WorkerGroupsOptions) => {
@@ -29,14 +30,26 @@ Deno.test("verify allows silence up to its own limit, or a longer one of the run
   for (
     const [recorded, own] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [86_400, 86_400]] as const
   ) {
-    const { equal, options } = await verified(recorded);
+    const { equal, options } = await verified({ no_progress_s: recorded });
     deepStrictEqual([equal, options.blocks.workers.no_progress_s], [true, own]);
   }
   strictEqual(NO_PROGRESS_S, 3600);
 });
 
+Deno.test("verify has none of the run's time limits, because another machine may be slower", async () => {
+  const limits = { load_timeout_s: 10, train_timeout_s: 20, score_timeout_s: 30 };
+  const { equal, options: { blocks: { workers } } } = await verified(limits);
+  const { load_timeout_s, train_timeout_s, score_timeout_s } = workers;
+  deepStrictEqual([equal, load_timeout_s, train_timeout_s, score_timeout_s], [
+    true,
+    null,
+    null,
+    null,
+  ]);
+});
+
 Deno.test("verify redoes on a separate trainer and removes its directory", async () => {
-  const { options, left } = await verified(120);
+  const { options, left } = await verified({});
   strictEqual(options.blocks.sampler.replicas, 0);
   deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
 });

@@ -12,6 +12,12 @@ Deno.test("WorkersConfig: workers wait 30 s for a lost engine, and the hub is on
     silent_s: 5,
     start_timeout_s: 300,
     no_progress_s: 600,
+    load_timeout_s: null,
+    generate_timeout_s: null,
+    score_timeout_s: null,
+    train_timeout_s: null,
+    save_timeout_s: null,
+    publish_timeout_s: null,
     preempt_grace_s: 25,
     host: "127.0.0.1",
     port: 0,
@@ -24,6 +30,8 @@ Deno.test("WorkersConfig refuses values that no machine has, and unknown names",
     { port: 65_536 },
     { silent_s: 0 },
     { grace_s: 3601 },
+    { train_timeout_s: 0 },
+    { train_timeout_s: 604_801 }, // Over a week: milliseconds, perhaps.
     { interface: "a".repeat(16) }, // Linux's limit is 15.
     { grace: 30 },
   ];

@@ -13,11 +13,12 @@ import { operationPhase } from "../roles/table.ts";
 import { type Arguments, outputsOf } from "../line/payload.ts";
 import type { AgentMessage, HeldTask, RankState } from "../line/protocol.ts";
 import type { GroupLine } from "./group_line.ts";
+import type { GroupSpec } from "./group_spec.ts";
 import { unlessAborted } from "../unless_aborted.ts";
 
 /** The current state of the tasks' group. */
 type Gang = {
-  readonly spec: { group: string; role: string; no_progress_ms?: number };
+  readonly spec: Pick<GroupSpec, "group" | "role" | "no_progress_ms" | "timeouts">;
   readonly generation: number;
   readonly ranks: readonly RankState[];
 };
@@ -85,14 +86,29 @@ export class OpenTasks {
   }
 
   /**
-   * Perhaps nobody requests this work, but later work waits for it. So the group's own limit
-   * applies.
+   * Perhaps nobody requests this work, but later work waits for it. So the group's own limits
+   * apply.
    */
   #limitLeft(running: Running): void {
-    const { no_progress_ms } = this.#gang.spec;
-    if (no_progress_ms !== undefined) {
-      limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
+    this.#limit(running, {}, untilOver(running));
+  }
+
+  /** The caller's limits; the group's own where the caller sets none. */
+  #limit(
+    running: Running,
+    { timeout_ms, no_progress_ms }: Pick<CallOptions, "timeout_ms" | "no_progress_ms">,
+    signal: AbortSignal,
+  ): void {
+    const { spec } = this.#gang;
+    const time = timeout_ms === undefined
+      ? spec.timeouts?.[running.op]
+      : { limit_ms: timeout_ms, setting: undefined };
+    if (time) {
+      const { limit_ms, setting } = time;
+      limitTime(running, { ...this.#limited(limit_ms, signal), since: "started", setting });
     }
+    const silent_ms = no_progress_ms ?? spec.no_progress_ms;
+    if (silent_ms !== undefined) limitSilence(running, this.#limited(silent_ms, signal));
   }
 
   /** Whether `take` would return work. */
@@ -139,13 +155,7 @@ export class OpenTasks {
   async answer(running: Running, options: CallOptions): Promise<CallResult> {
     keepUntilRecorded(running, options);
     const over = new AbortController();
-    const { timeout_ms, no_progress_ms = this.#gang.spec.no_progress_ms } = options;
-    if (timeout_ms !== undefined) {
-      limitTime(running, { ...this.#limited(timeout_ms, over.signal), since: "started" });
-    }
-    if (no_progress_ms !== undefined) {
-      limitSilence(running, this.#limited(no_progress_ms, over.signal));
-    }
+    this.#limit(running, options, over.signal);
     try {
       return await unlessAborted(running.result.promise, options.signal);
     } finally {

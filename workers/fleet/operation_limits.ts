@@ -15,16 +15,19 @@ export type Limited = {
   hang: () => Hang;
 };
 
-/** Limits how long an operation may take from now on. `since`: what just happened to it. */
+/**
+ * Limits how long an operation may take from now on. `since`: what just happened to it. `setting`:
+ * where the limit comes from, if a user set it.
+ */
 export function limitTime(
   running: Running,
-  limited: Limited & { since: "started" | "cancelled" },
+  limited: Limited & { since: "started" | "cancelled"; setting?: string },
 ): void {
-  const { clock, place, limit_ms, signal, hung, hang, since } = limited;
+  const { clock, place, limit_ms, signal, hung, hang, since, setting } = limited;
   const { op } = running;
   const text =
     `Cannot finish '${op}' on ${place.group} because it still runs ${limit_ms} ms after it ` +
-    `was ${since}`;
+    `was ${since}${setting === undefined ? "" : ` (${setting})`}`;
   const over = () =>
     hung(running, hangError(text, { ...place, op, limit_ms, limit: "time" }, hang()));
   clock.sleep(limit_ms, signal).then(over, () => {});

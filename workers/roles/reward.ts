@@ -90,6 +90,7 @@ const operations = {
       items: z.array(CompletionItem),
     }),
     output,
+    timed: "score",
   },
   /** Imports a function of the user and says what it is, without calling it. */
   identify: { args: imported, output: Identity },
@@ -97,6 +98,7 @@ const operations = {
   score_by_model: {
     args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(CompletionItem) }),
     output,
+    timed: "score",
   },
 } satisfies Operations;
 

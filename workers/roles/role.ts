@@ -6,7 +6,7 @@ import type { ModelOpening } from "../trainer/model_opening.ts";
 import type { SamplerConfig } from "../sampler_config.ts";
 import type { TrainerConfig } from "../trainer/trainer_config.ts";
 import type { ValueModelConfig } from "../trainer/value_model_config.ts";
-import type { WorkersConfig } from "../workers_config.ts";
+import type { Timed, WorkersConfig } from "../workers_config.ts";
 
 /** The phases of a run that fault tests distinguish. */
 export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
@@ -27,6 +27,8 @@ export type Operation = {
   output: z.ZodType;
   /** The phase of the run meanwhile. Omitted: none that fault tests distinguish. */
   phase?: Phase;
+  /** Which time limit of the configuration applies. Omitted: none but that on silence. */
+  timed?: Timed;
 };
 /** The operations of a role, by name. */
 export type Operations = Record<string, Operation>;

@@ -46,6 +46,7 @@ const operations = {
       seconds: z.number(),
     }),
     phase: "publication",
+    timed: "publish",
   },
   generate: {
     args: z.strictObject({
@@ -67,6 +68,7 @@ const operations = {
       }),
     ]),
     phase: "generation",
+    timed: "generate",
   },
   /** The probe of the resident weights, for tests. */
   probe: { args: z.strictObject({}), output: Probe },

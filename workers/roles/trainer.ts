@@ -164,6 +164,7 @@ const operations = {
       model_digest: ModelDigest,
     }),
     output: z.strictObject({ version: z.string(), numerics: Numerics }),
+    timed: "load",
   },
   train: {
     args: z.strictObject({
@@ -189,6 +190,7 @@ const operations = {
       z.strictObject({ version: z.string(), steps: z.array(StepRecord) }),
     ]),
     phase: "training",
+    timed: "train",
   },
   /**
    * The scores of a batch's tokens by the resident version or the reference model. Blob i = column
@@ -209,6 +211,7 @@ const operations = {
     }),
     output: z.union([NotResident, z.strictObject({ columns: z.array(z.string()) })]),
     phase: "training",
+    timed: "score",
   },
   /** The loss of a batch under the resident version, and its metrics: a step that is not taken. */
   evaluate: {
@@ -221,6 +224,7 @@ const operations = {
     }),
     output: z.union([NotResident, EvaluatedBatch]),
     phase: "training",
+    timed: "score",
   },
   publish: {
     args: z.strictObject({
@@ -232,12 +236,14 @@ const operations = {
     }),
     output: z.union([NotResident, Publication]),
     phase: "publication",
+    timed: "publish",
   },
   /** Every rank answers its own files; the engine commits the union. */
   save: {
     args: z.strictObject({ version: z.string(), dir: z.string() }),
     output: z.union([NotResident, Checkpoint]),
     phase: "checkpoint",
+    timed: "save",
   },
 } satisfies Operations;
 

@@ -392,3 +392,56 @@ Deno.test("WorkerGroup.call() fails as no_progress, and progress moves the limit
     strictEqual(group.generation, 2);
   }, { clock });
 });
+
+Deno.test("WorkerGroup.call() past its group's time limit replaces the group, although it progresses", () => {
+  const clock = new ManualClock();
+  let progress = (_done: number) => {};
+  const started = gate();
+  const script = trainer({
+    train: (_args, io) => {
+      progress = (done) => io.progress("step", done);
+      started.open();
+      return new Promise(() => {});
+    },
+    score: () => "fine",
+  });
+  return withFakes(script, async ({ workers }) => {
+    const heard = gate();
+    const timeouts = { train: { limit_ms: 3000, setting: "workers.train_timeout_s" } };
+    const group = workers.group({ ...groupSpec(), no_progress_ms: 2000, timeouts });
+    const call = group.call("train", null, { ...KEY, onProgress: heard.open });
+    const failed = rejects(
+      call,
+      (error: Error) =>
+        error instanceof TimeoutError_ &&
+        /3000 ms .*\(workers\.train_timeout_s\)/.test(error.message),
+    );
+    await started.opened;
+    await clock.advance(1500);
+    progress(1);
+    await heard.opened;
+    await clock.advance(1500);
+    await failed;
+    strictEqual((await group.call("score", null, KEY)).generation, 2);
+  }, { clock });
+});
+
+Deno.test("WorkerGroup.call(): a caller's timeout_ms goes before its group's time limit", () => {
+  const clock = new ManualClock();
+  const started = gate();
+  const script = trainer({ train: () => (started.open(), new Promise(() => {})) });
+  return withFakes(script, async ({ workers }) => {
+    const timeouts = { train: { limit_ms: 1000, setting: "workers.train_timeout_s" } };
+    const group = workers.group({ ...groupSpec(), timeouts });
+    let over = false;
+    const failed = rejects(
+      group.call("train", null, { ...KEY, timeout_ms: 3000 }),
+      /3000 ms after it was started\n|3000 ms after it was started$/m,
+    ).then(() => over = true);
+    await started.opened;
+    await clock.advance(2999);
+    strictEqual(over, false);
+    await clock.advance(1);
+    await failed;
+  }, { clock });
+});

@@ -38,6 +38,17 @@ Deno.test("limitTime() reports an operation that still runs at its limit", async
   ]]);
 });
 
+Deno.test("limitTime() names the setting that its limit comes from", async () => {
+  const { clock, operation, hung, limited } = bench();
+  limitTime(operation, { ...limited, since: "started", setting: "workers.train_timeout_s" });
+  await clock.advance(1000);
+  deepStrictEqual(heads(hung), [[
+    "timeout",
+    "Cannot finish 'train' on trainer because it still runs 1000 ms after it was started " +
+    "(workers.train_timeout_s)",
+  ]]);
+});
+
 Deno.test("limitSilence() reports an operation whose ranks show no progress", async () => {
   const { clock, operation, hung, limited } = bench();
   limitSilence(operation, limited);
