@@ -27,7 +27,7 @@ export function limitTime(
   const { op } = running;
   const text =
     `Cannot finish '${op}' on ${place.group} because it still runs ${limit_ms} ms after it ` +
-    `was ${since}${setting === undefined ? "" : ` (${setting})`}`;
+    `was ${since}${setting === undefined ? "" : `: ${setting} allows no more`}`;
   const over = () =>
     hung(running, hangError(text, { ...place, op, limit_ms, limit: "time" }, hang()));
   clock.sleep(limit_ms, signal).then(over, () => {});

@@ -414,7 +414,7 @@ Deno.test("WorkerGroup.call() past its group's time limit replaces the group, al
       call,
       (error: Error) =>
         error instanceof TimeoutError_ &&
-        /3000 ms .*\(workers\.train_timeout_s\)/.test(error.message),
+        /3000 ms .*workers\.train_timeout_s allows no more/.test(error.message),
     );
     await started.opened;
     await clock.advance(1500);

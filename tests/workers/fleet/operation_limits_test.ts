@@ -44,8 +44,8 @@ Deno.test("limitTime() names the setting that its limit comes from", async () =>
   await clock.advance(1000);
   deepStrictEqual(heads(hung), [[
     "timeout",
-    "Cannot finish 'train' on trainer because it still runs 1000 ms after it was started " +
-    "(workers.train_timeout_s)",
+    "Cannot finish 'train' on trainer because it still runs 1000 ms after it was started: " +
+    "workers.train_timeout_s allows no more",
   ]]);
 });
 
