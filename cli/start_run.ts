@@ -6,6 +6,7 @@ import {
   checkRewards,
   createRun,
   type Home,
+  pinnedData,
   pinnedModels,
   questionsOf,
   resolvedStart,
@@ -63,11 +64,13 @@ export async function startRun(
     say,
     onSetup: ({ text }: { text: string }) => say(text),
   };
-  // A broken row is bad input: it is reported before anything is recorded.
-  const rows = await rowTables(loaded.config, { home: home.dir, say });
+  // A broken row is bad input: it is reported before anything is recorded. Rows of the hub must be
+  // here for that.
+  const data = await pinnedData(loaded.config, { ...looking, download: true });
+  const rows = await rowTables(data.config, { home: home.dir, say });
   // So is a model that cannot be had. A queued run may start on a different machine, which fetches
   // it then, at the commit of now.
-  const pinned = await pinnedModels(loaded.config, { ...looking, download: !queued });
+  const pinned = await pinnedModels(data.config, { ...looking, download: !queued });
   const { models } = pinned;
   // So is a run to start from that the configuration does not fit.
   const { origins } = loaded;

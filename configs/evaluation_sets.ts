@@ -1,6 +1,5 @@
 /** Several evaluation files are several results: the rows and the name of each. */
-import { basename, extname } from "node:path";
-import type { SourceConfig } from "../data/mod.ts";
+import { type SourceConfig, sourceLabel } from "../data/mod.ts";
 import type { EvaluationSetConfig, PairSetConfig } from "./evaluation_set_config.ts";
 import type { Issue } from "./issue_text.ts";
 
@@ -114,7 +113,7 @@ function partsOf(name: string) {
 }
 
 function setName({ name, path }: SourceConfig): string {
-  return name ?? basename(path, extname(path));
+  return name ?? sourceLabel(path);
 }
 
 /** A rule: names of sets are parts of metrics' names and must differ. */

@@ -1,5 +1,12 @@
-import { isAbsolute, resolve } from "node:path";
-import { DataError, hubName, isPattern, sourceFiles } from "../data/mod.ts";
+import { basename, isAbsolute, resolve } from "node:path";
+import {
+  DataError,
+  hubDataset,
+  hubName,
+  isHubDataset,
+  isPattern,
+  sourceFiles,
+} from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
@@ -73,11 +80,12 @@ export function namedFiles(value: unknown): Named[] {
 
 /**
  * The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by
- * PATH, and so does a model of the hub. A directory of that name comes first.
+ * PATH, and so does what is at the hub. A directory that is called like a model comes first.
  */
 export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
   if (kind === "python" && !text.includes("/")) return text;
   if (kind === "model" && hubName(text) !== null && !isHere(resolve(dir, text))) return text;
+  if (kind === "rows" && isHubDataset(text)) return text;
   if (kind === "address" && text.includes(":")) return text;
   const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;
   if (home !== undefined) return resolve(home, text.slice(2));
@@ -133,10 +141,16 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     return `${dir} has no tokenizer files (tokenizer.json or a vocabulary)`;
   },
   async rows(file) {
-    const found = await kindOf(file);
-    if (found === "file") return null;
-    if (found === "none" && !isPattern(file)) return `there is no file at ${file}`;
     try {
+      if (isHubDataset(file)) {
+        hubDataset(file); // Only its form: the hub is asked in the workers' environment.
+        return null;
+      }
+      const found = await kindOf(file);
+      if (found === "file") return null;
+      if (found === "none" && !isPattern(file)) {
+        return `there is no file at ${file}${hubHint(file)}`;
+      }
       await sourceFiles({ path: file });
       return null;
     } catch (error) {
@@ -175,6 +189,12 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   },
   address: () => Promise.resolve(null), // Nothing answers yet, perhaps; then points wait.
 };
+
+/** A name of the hub without its scheme is a path, whose file has no ending. */
+function hubHint(path: string): string {
+  if (basename(path).includes(".")) return "";
+  return "; a data set of the hub is named hf://datasets/OWNER/NAME";
+}
 
 async function kindOf(path: string): Promise<"file" | "directory" | "none"> {
   try {

@@ -1,6 +1,11 @@
 /** Mixtures of sources: what a configuration says about them, and the rules between its parts. */
-import { basename, extname } from "node:path";
-import { CurriculumConfig, type TrainingSource, Weight, weightAt } from "../data/mod.ts";
+import {
+  CurriculumConfig,
+  sourceLabel,
+  type TrainingSource,
+  Weight,
+  weightAt,
+} from "../data/mod.ts";
 import { z } from "zod";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rules/rule_blocks.ts";
@@ -21,7 +26,7 @@ export function mixtureOf(
   const { train = [], curriculum = null } = data ?? {};
   if (curriculum === null && train.every(({ weight }) => weight === undefined)) return null;
   const sources = train.map(({ name, path, weight }) => ({
-    name: name ?? basename(path, extname(path)), // In metrics and `show`.
+    name: name ?? sourceLabel(path), // In metrics and `show`.
     weight: weight ?? 1,
   }));
   return { sources, ...(curriculum && { curriculum }) };

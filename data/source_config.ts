@@ -17,7 +17,8 @@ export const ROW_FACTS: SettingFacts = {
 const /** @internal */ sourceConfigSchema = z.strictObject({
   path: z.string().min(1).describe(
     "A file of rows (.jsonl, .csv, .parquet, .arrow, also .jsonl.gz, .csv.zst, ...), a directory of " +
-      "such files or of `datasets.save_to_disk`, or a pattern such as data/train-*.parquet.",
+      "such files or of `datasets.save_to_disk`, a pattern such as data/train-*.parquet, or a data " +
+      "set of the hub: hf://datasets/OWNER/NAME@REVISION?subset=NAME&split=NAME.",
   ),
   format: z.enum(["json_lines", "csv", "parquet", "arrow"]).optional().describe(
     "What the files are; absent: their names say it.",

@@ -18,7 +18,7 @@ export { forkRun, type ForkRunOptions } from "./forks/fork_run.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./garbage/collect_garbage.ts";
 export * from "./home/home.ts";
 export { homeDirectory } from "./home/home_directory.ts";
-export { checkModelCode, pinnedModels, withDirectories } from "./session/hub_models.ts";
+export { checkModelCode, pinnedData, pinnedModels, withDirectories } from "./session/hub_models.ts";
 export { removeLeftovers } from "./garbage/leftovers.ts";
 export * from "./forks/lineage.ts";
 export { machineChecks } from "./checks/machine_checks.ts";

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** A request for a model or one of its files. `path`: null for the list of its files. */
+/**
+ * A request for a repository or one of its files. `model`: its name, of a data set with `datasets/`
+ * before it. `path`: null for the list of its files.
+ */
 export type HubRequest = { method: string; model: string; revision: string; path: string | null };
 
 /** How a {@linkcode FakeModelHub} behaves. */
@@ -26,7 +29,8 @@ type Repository = {
 
 /**
  * A model hub on this machine, in the layout of the Hugging Face Hub, for tests without a network:
- * name its `url` by `HF_ENDPOINT`. Models may have several revisions, be gated or be hidden.
+ * name its `url` by `HF_ENDPOINT`. Models and data sets (`datasets/OWNER/NAME`) may have several
+ * revisions, be gated or be hidden.
  *
  * @example
  * ```ts
@@ -81,7 +85,7 @@ export class FakeModelHub implements AsyncDisposable {
         const bytes = new Uint8Array(
           typeof content === "string" ? new TextEncoder().encode(content) : content,
         );
-        const is_large = path.endsWith(".safetensors");
+        const is_large = /\.(safetensors|parquet)$/.test(path);
         const etag = is_large
           ? hash("sha256", [bytes])
           : hash("sha1", [`blob ${bytes.length}\0`, bytes]);
@@ -130,7 +134,7 @@ export class FakeModelHub implements AsyncDisposable {
         blobId: is_large ? hash("sha1", [etag]) : etag,
         ...(is_large && { lfs: { sha256: etag, size: bytes.length, pointerSize: 134 } }),
       }));
-      return Response.json({ id: model, sha: id, siblings });
+      return Response.json({ id: model.replace(/^datasets\//, ""), sha: id, siblings });
     }
     if (!may) return failed(token === null ? 401 : 403, "GatedRepo");
     const blob = commit.get(path);
@@ -142,12 +146,14 @@ export class FakeModelHub implements AsyncDisposable {
 
 function hubRequest({ method, url }: Request): HubRequest | null {
   const { pathname } = new URL(url);
-  const [, api, name, revision] = /^\/api\/models\/(([^/]+\/[^/]+))\/revision\/([^/]+)$/
-    .exec(pathname) ?? [];
-  if (api !== undefined) {
-    return { method, model: name!, revision: decodeURIComponent(revision!), path: null };
+  const [, kind, name, revision] =
+    /^\/api\/(models|datasets)\/([^/]+\/[^/]+)\/revision\/([^/]+)$/.exec(pathname) ?? [];
+  if (kind !== undefined) {
+    const model = kind === "models" ? name! : `${kind}/${name}`;
+    return { method, model, revision: decodeURIComponent(revision!), path: null };
   }
-  const [, model, at, path] = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(pathname) ?? [];
+  const [, model, at, path] =
+    /^\/((?:datasets\/)?[^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(pathname) ?? [];
   if (model === undefined) return null;
   return { method, model, revision: decodeURIComponent(at!), path: decodeURIComponent(path!) };
 }

@@ -37,7 +37,7 @@ export {
 export * from "./processes/local_launcher.ts";
 export { Arguments, argumentsOf, outputOf } from "./line/payload.ts";
 export * from "./trainer/model_files.ts";
-export { FetchedModel, fetchModels, type WantedModel } from "./model_hub.ts";
+export { FetchedFiles, fetchFromHub, type WantedFiles } from "./model_hub.ts";
 export { ModelOpening } from "./trainer/model_opening.ts";
 export * from "./roles/role.ts";
 export * from "./roles/table.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../data/mod.ts";
 import { type NamedRows, namedRows } from "../../runs/mod.ts";
 import { ARGUMENTS } from "../arguments.ts";
-import { print, printJson } from "../display/output.ts";
+import { print, printJson, tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { json, whole } from "../options.ts";
 
@@ -20,13 +20,16 @@ export const dataPreviewVerb = defineVerb({
   name: "data preview",
   about: "show rows as a run reads them",
   arguments: {
-    "<file>": "rows: a file, a directory, or a pattern in quotes; or a configuration",
+    "<file>":
+      "rows: a file, a directory, a pattern in quotes or hf://datasets/...; or a configuration",
     "[overrides...]": ARGUMENTS.overrides,
   },
   options: { json, rows: whole("<n>", "number of rows", { short: "-n", default: 3 }) },
   async action({ args: { file, overrides }, flags, globals: { home } }) {
     const previews = await Promise.all(
-      (await namedRows(file, { home, overrides })).map((named) => preview(named, flags.rows)),
+      (await namedRows(file, { home, overrides, say: tell })).map((named) =>
+        preview(named, flags.rows)
+      ),
     );
     if (flags.json) {
       const [{ split, ...only }] = previews as [Preview, ...Preview[]];

@@ -8,7 +8,7 @@ import {
   type ShippedFiles,
   shippedFiles,
 } from "../../configs/mod.ts";
-import { pinnedModels } from "../../runs/mod.ts";
+import { pinnedData, pinnedModels } from "../../runs/mod.ts";
 import { freeBytes, InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { download, presence } from "../download.ts";
 import { print, quoted, size, tell } from "../display/output.ts";
@@ -44,10 +44,15 @@ export async function fetchFiles(file: string, options: FetchOptions = {}): Prom
   const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
   const say = tell;
   const onSetup = ({ text }: { text: string }) => say(text);
-  const { models } = await pinnedModels(config, { say, onSetup, download: true });
-  const wanted = wantedBy(config, { file, known, may_be_none: models.length > 0 });
-  const lines = models.map(({ name, files, bytes, directory, digest }) =>
-    `${name}: ${files.length} files, ${size(bytes)}, digest ${digest.slice(0, 12)}, in ${directory}`
+  const looking = { say, onSetup, download: true };
+  const { models } = await pinnedModels(config, looking);
+  const { data } = await pinnedData(config, looking);
+  const found = [...models, ...data];
+  const wanted = wantedBy(config, { file, known, may_be_none: found.length > 0 });
+  const lines = found.map(({ name, files, bytes, directory, digest }) =>
+    `${name}: ${counted(files.length)}, ${size(bytes)}, digest ${
+      digest.slice(0, 12)
+    }, in ${directory}`
   );
   for (const [i, files] of wanted.entries()) {
     const missing = await absent(files);
@@ -73,7 +78,8 @@ function wantedBy(
   throw new InvalidInputError(
     `Cannot fetch anything for ${file} because it reads nothing that 'fetch' can download. Fix: ` +
       "name " +
-      known.map(({ dir }) => dir).join(" or ") + ", or a model of the hub (OWNER/NAME)",
+      known.map(({ dir }) => dir).join(" or ") +
+      ", a model of the hub (OWNER/NAME), or its data sets (hf://datasets/OWNER/NAME)",
     { file, paths },
   );
 }
@@ -124,11 +130,12 @@ async function line({ name, dir, files }: ShippedFiles, fetched: ShippedFile[]):
       different.join(", ")
     } differs from that of ${name}`;
   }
-  const count = `${files.length} file${files.length === 1 ? "" : "s"}`;
-  return `${name}: ${count}, ${size(total(files))}, in ${dir}, ${
+  return `${name}: ${counted(files.length)}, ${size(total(files))}, in ${dir}, ${
     fetched.length === 0 ? "already there" : "fetched"
   }`;
 }
+
+const counted = (files: number) => `${files} file${files === 1 ? "" : "s"}`;
 
 /** A disk error is a failure like a network error; anything unexpected is rethrown. */
 function asFailure(error: unknown, { name, dir }: ShippedFiles): InfrastructureError {

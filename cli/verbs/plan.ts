@@ -1,5 +1,5 @@
 import { hasValueModel, refillOf } from "../../algs/mod.ts";
-import { hubName, hubNameText } from "../../data/mod.ts";
+import { hubDataset, hubDatasetText, hubName, hubNameText, isHubDataset } from "../../data/mod.ts";
 import {
   type Config,
   evaluationSets,
@@ -37,7 +37,11 @@ async function printPlan(
   const arithmetic = batchArithmetic(loaded.config);
   const placement = placements(loaded.config);
   const models = modelLines(loaded.config);
-  const rows = await rowTables(loaded.config, { home: options.globals.home });
+  const data = dataLines(loaded.config);
+  // Nobody asks the hub for a plan.
+  const rows = data.length > 0
+    ? {}
+    : await rowTables(loaded.config, { home: options.globals.home });
   const start = await plannedStart(loaded, { rows, globals: options.globals });
   if (options.json) {
     const { name, hash, lines } = graph;
@@ -49,6 +53,7 @@ async function printPlan(
       arithmetic,
       placement,
       models,
+      data,
       start: start ?? undefined,
       questions: questionsOf(loaded.config, rows),
     });
@@ -63,6 +68,7 @@ async function printPlan(
     ...arithmetic.map((line) => `batch      ${line}`),
     ...placement.map((line) => `placement  ${line}`),
     ...models.map((line) => `model      ${line}`),
+    ...data.map((line) => `data       ${line}`),
     ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
   ].join("\n"));
 }
@@ -177,6 +183,15 @@ function modelLines(config: Config): string[] {
       ? ["open_with_unexpected is on: tensors that the model has no place for are left out"]
       : []),
   ];
+}
+
+/** Data sets of the hub. */
+function dataLines(config: Config): string[] {
+  return namedFiles(config).flatMap(({ path, kind, text }) =>
+    kind === "rows" && isHubDataset(text)
+      ? [`${path.join(".")}: ${hubDatasetText(hubDataset(text))} of the hub`]
+      : []
+  );
 }
 
 function placements(config: Config): string[] {

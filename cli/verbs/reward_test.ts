@@ -1,7 +1,7 @@
 import { type RewardTest, type RewardTestOptions, tryReward } from "../../runs/mod.ts";
 import { RewardStyle } from "../../data/mod.ts";
 import { BadDataError } from "../../engine/mod.ts";
-import { print, printJson } from "../display/output.ts";
+import { print, printJson, tell } from "../display/output.ts";
 import { defineVerb, type VerbOption } from "../verb.ts";
 import { EXIT } from "../exit.ts";
 import { json, required, whole } from "../options.ts";
@@ -36,14 +36,14 @@ export const rewardTestVerb = defineVerb({
     json,
     data: required(
       "<file>",
-      "rows, or a configuration that has them; scores the completion of each, or else its answer",
+      "rows (a path, or hf://datasets/...), or a configuration that has them; scores the completion of each, or else its answer",
     ),
     count: whole("<n>", "number of rows", { short: "-n", default: 8 }),
     style,
     timeout_ms: whole("<ms>", "the reward's `timeout_ms` (default: its own)"),
   },
   async action({ args, flags, globals: { home } }) {
-    return await testReward(args.reward, { ...flags, home }) ? EXIT.done : EXIT.failed;
+    return await testReward(args.reward, { ...flags, home, say: tell }) ? EXIT.done : EXIT.failed;
   },
 });
 

@@ -9,6 +9,8 @@ import type { DataFormat } from "../formats/format.ts";
 import { jsonLines } from "../formats/json_lines.ts";
 import { type Compression, formatOf, FORMATS, knownEndings } from "../formats/table.ts";
 import type { SourceConfig } from "../source_config.ts";
+import { isHubDataset } from "../hub_dataset.ts";
+import { hubFiles } from "./hub_files.ts";
 import { savedFiles } from "./saved_dataset.ts";
 
 /** One file of a source, and how it is read. */
@@ -25,12 +27,15 @@ const { NotFound, NotADirectory } = Deno.errors;
  * The files that a source names, in the order of their names: the file at `path`; the data files
  * directly in the directory there; or all files that the pattern matches. Names are compared by
  * code units, so the order is the same on every machine. A directory of `datasets.save_to_disk`
- * says its files and their order itself.
+ * says its files and their order itself, and so does a data set of the hub, which is in its cache.
  * @throws {DataError} If there is none, or one is of no known format.
  */
 export async function sourceFiles(
   { path, format }: Pick<SourceConfig, "path" | "format">,
 ): Promise<SourceFile[]> {
+  if (isHubDataset(path)) {
+    return await Promise.all((await hubFiles(path)).map((one) => sourceFile(one, format)));
+  }
   const kind = await kindOf(path);
   if (kind === "file") return [await sourceFile(path, format)];
   if (kind === "directory") return await filesIn(path, format);

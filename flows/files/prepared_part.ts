@@ -6,6 +6,7 @@ import {
   type ColumnTypes,
   DataError,
   type DataPlace,
+  hostPath,
   PreparedRow,
   type SourceFile,
   sourceFiles,
@@ -18,7 +19,7 @@ export const InputFile = z.strictObject({
   file: z.int().describe("Its number among all files."),
   input: z.int().describe("The number of its source among the inputs."),
   name: z.string().describe("What the card and rows call it."),
-  path: z.string(),
+  path: z.string().describe("Of a data set of the hub: its name on every host."),
   sha256: z.string(),
   bytes: z.int(),
 });
@@ -145,7 +146,7 @@ export async function asSourceFile(
   { path }: Pick<InputFile, "path">,
   { format }: Pick<SourceInput, "format">,
 ): Promise<SourceFile> {
-  const [file] = await sourceFiles({ path, format });
+  const [file] = await sourceFiles({ path: hostPath(path), format });
   return file!;
 }
 

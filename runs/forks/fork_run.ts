@@ -41,7 +41,7 @@ import { refuseOtherHome } from "../home/run_directories.ts";
 import { recordedDefinition } from "../session/run_graph.ts";
 import { slotsOf } from "../session/serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "../session/settings.ts";
-import { pinnedModels } from "../session/hub_models.ts";
+import { pinnedData, pinnedModels } from "../session/hub_models.ts";
 import { createRun } from "../session/session.ts";
 import { startOf } from "../start/start_note.ts";
 import { replannedBlocks } from "../session/worker_blocks.ts";
@@ -123,7 +123,8 @@ export async function planFork(
   const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;
   const recorded = await replannedConfig(home, { run, before }, round);
   const child = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
-  const { config } = await pinnedModels(child, { download: false });
+  const models = await pinnedModels(child, { download: false });
+  const { config } = await pinnedData(models.config, { download: false });
   const graph = definition.build(config);
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
   const after = graph.config as Record<string, unknown>;

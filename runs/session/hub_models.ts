@@ -1,9 +1,16 @@
 /**
- * Models of the hub that a configuration names: they get their commits before a run is recorded, so
- * the record says which bytes they were, and a resumed run never meets newer ones.
+ * Models and data sets of the hub that a configuration names: they get their commits before a run is
+ * recorded, so the record says which bytes they were, and a resumed run never meets newer ones.
  */
 import { namedFiles, setAt, valueAt } from "../../configs/mod.ts";
-import { hubName, hubNameText } from "../../data/mod.ts";
+import {
+  type DatasetPart,
+  hubDataset,
+  hubDatasetText,
+  hubName,
+  hubNameText,
+  isHubDataset,
+} from "../../data/mod.ts";
 import {
   canonicalJson,
   InvalidInputError,
@@ -13,11 +20,10 @@ import {
   type Store,
 } from "../../engine/mod.ts";
 import {
-  FetchedModel,
-  fetchModels,
+  FetchedFiles,
+  fetchFromHub,
   type OnEnvironmentProgress,
   runPython,
-  type WantedModel,
 } from "../../workers/mod.ts";
 import { z } from "zod";
 import { ancestors } from "../forks/lineage.ts";
@@ -26,7 +32,7 @@ import { fetchingPython, trainerPython } from "./trainer_python.ts";
 /** Who hears of it. */
 type HubOptions = {
   onSetup?: OnEnvironmentProgress;
-  /** Ends the search for models, and the creation of a Python environment for it. */
+  /** Ends the search, and the creation of a Python environment for it. */
   signal?: AbortSignal;
   say?: (text: string) => void;
 };
@@ -58,40 +64,105 @@ function isDirectory(path: string): boolean {
   }
 }
 
-/** The models of the hub that a configuration names, each once. */
-function hubModels(config: unknown): WantedModel[] {
-  const named = namedModels(config).filter(({ hub }) => hub !== null);
-  // Two spellings of one revision must not get two commits.
-  return [...new Set(named.map(({ hub }) => hub!))].map((name) => ({
-    name,
-    code: named.some(({ hub, trusted }) => hub === name && trusted),
-    recorded: null,
-  }));
+/**
+ * What a configuration names at the hub. `hub`: its whole text, by which two spellings are the same.
+ * `name`: of its repository. `code`: whether its own code may run.
+ */
+type HubEntry = {
+  path: NamedModel["path"];
+  hub: string;
+  name: string;
+  part?: DatasetPart;
+  code: boolean;
+};
+
+function modelsAtHub(config: unknown): HubEntry[] {
+  return namedModels(config).flatMap(({ path, hub, trusted }) =>
+    hub === null ? [] : [{ path, hub, name: hub, code: trusted }]
+  );
 }
+
+function dataAtHub(config: unknown): HubEntry[] {
+  return namedFiles(config).flatMap(({ path, kind, text }) => {
+    if (kind !== "rows" || !isHubDataset(text)) return [];
+    const said = hubDataset(text);
+    return [{ path, hub: hubDatasetText(said), ...said, code: false }];
+  });
+}
+
+/** Each once: two spellings of one revision must not get two commits. */
+function eachOnce(entries: HubEntry[]): HubEntry[] {
+  const groups = Object.values(Object.groupBy(entries, ({ hub }) => hub)) as HubEntry[][];
+  return groups.map((same) => ({ ...same[0]!, code: same.some(({ code }) => code) }));
+}
+
+/** As a configuration writes it. */
+function textOf({ part }: HubEntry, name: string): string {
+  return part === undefined ? name : hubDatasetText({ name, part });
+}
+
+type Pinning = HubOptions & { download: boolean };
 
 /**
  * The configuration with the commit of each model of the hub, and these models. With `download`
  * they are then in the cache of this host.
- * @throws {InvalidInputError | InfrastructureError} See {@linkcode fetchModels}.
+ * @throws {InvalidInputError | InfrastructureError} See {@linkcode fetchFromHub}.
  */
 export async function pinnedModels<C>(
   config: C,
-  { download, ...options }: HubOptions & { download: boolean },
-): Promise<{ config: C; models: FetchedModel[] }> {
-  const wanted = hubModels(config);
-  if (wanted.length === 0) return { config, models: [] };
-  const { say, onSetup: onProgress, signal } = options;
-  const python = await fetchingPython(config as Record<string, unknown>, { onProgress, signal });
-  const models = await fetchModels(python, wanted, { download, say, signal });
-  const pinned = namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
-    const place = wanted.findIndex(({ name }) => name === hub);
-    return place < 0 ? so_far : setAt(so_far, { path, to: models[place]!.name });
+  pinning: Pinning,
+): Promise<{ config: C; models: FetchedFiles[] }> {
+  const { config: pinned, found } = await pinnedEntries(config, modelsAtHub(config), pinning);
+  return { config: pinned, models: found };
+}
+
+/**
+ * The same for its data sets. Their rows can be read once they are downloaded.
+ * @throws {DataError} If a source is no name of the hub.
+ * @throws {InvalidInputError | InfrastructureError} See {@linkcode fetchFromHub}.
+ */
+export async function pinnedData<C>(
+  config: C,
+  pinning: Pinning,
+): Promise<{ config: C; data: FetchedFiles[] }> {
+  const { config: pinned, found } = await pinnedEntries(config, dataAtHub(config), pinning);
+  return { config: pinned, data: found };
+}
+
+async function pinnedEntries<C>(
+  config: C,
+  entries: HubEntry[],
+  { download, ...options }: Pinning,
+): Promise<{ config: C; found: FetchedFiles[] }> {
+  const wanted = eachOnce(entries);
+  if (wanted.length === 0) return { config, found: [] };
+  const found = await fetched(config as object, wanted, { ...options, download });
+  const pinned = entries.reduce<unknown>((so_far, { path, hub }) => {
+    const place = wanted.findIndex((one) => one.hub === hub);
+    return setAt(so_far, { path, to: found[place]!.name });
   }, config);
-  return { config: pinned as C, models };
+  return { config: pinned as C, found };
+}
+
+/** Each under the text that a configuration has for it. */
+async function fetched(
+  config: object,
+  entries: (HubEntry & { recorded?: FetchedFiles["files"] | null })[],
+  { download, say, onSetup: onProgress, signal }: Pinning,
+): Promise<FetchedFiles[]> {
+  const wanted = entries.map(({ name, part, code, recorded = null }) => ({
+    name,
+    part,
+    code,
+    recorded,
+  }));
+  const python = await fetchingPython({ ...config }, { onProgress, signal });
+  const found = await fetchFromHub(python, wanted, { download, say, signal });
+  return found.map((one, i) => ({ ...one, name: textOf(entries[i]!, one.name) }));
 }
 
 /** The configuration with the directory of each model, for what reads a model's files now. */
-export function withDirectories<C extends object>(config: C, models: readonly FetchedModel[]): C {
+export function withDirectories<C extends object>(config: C, models: readonly FetchedFiles[]): C {
   return namedModels(config).reduce<unknown>((so_far, { path, hub }) => {
     const found = models.find(({ name }) => name === hub);
     return found === undefined ? so_far : setAt(so_far, { path, to: found.directory });
@@ -99,20 +170,34 @@ export function withDirectories<C extends object>(config: C, models: readonly Fe
 }
 
 /**
- * A script passes the same configuration again: its models have the commits that the run recorded,
- * if it names the same revisions.
+ * A script passes the same configuration again: its models and data sets have the commits that the
+ * run recorded, if it names the same revisions.
  */
 export function asPinned<C>(config: C, recorded: unknown): C {
-  return namedModels(config).reduce<unknown>((so_far, { path, text }) => {
-    const [given, known] = [text, String(valueAt(recorded, path))].map(hubName);
-    const is_same = given && known && given.commit === null && given.model === known.model &&
-      given.revision === known.revision;
-    return is_same ? setAt(so_far, { path, to: valueAt(recorded, path) }) : so_far;
+  const entries = [...modelsAtHub(config), ...dataAtHub(config)];
+  return entries.reduce<unknown>((so_far, entry) => {
+    const known = String(valueAt(recorded, entry.path));
+    const is_same = hubName(entry.name)!.commit === null && withoutCommit(known) === entry.hub;
+    return is_same ? setAt(so_far, { path: entry.path, to: known }) : so_far;
   }, config) as C;
 }
 
-/** Value of a `note/model` row; its key is the model's name with its commit. */
-const ModelNote = FetchedModel.omit({ name: true, directory: true });
+/** A recorded text as it was asked for; null: it is not of the hub. */
+function withoutCommit(text: string): string | null {
+  const data = isHubDataset(text) ? hubDataset(text) : null;
+  const name = hubName(data?.name ?? text);
+  if (name === null) return null;
+  const free = hubNameText({ ...name, commit: null });
+  return data === null ? free : hubDatasetText({ ...data, name: free });
+}
+
+/**
+ * Value of a `note/model` or `note/data` row; its key is the text that the configuration has, with
+ * the commit.
+ */
+const HubNote = FetchedFiles.omit({ name: true, directory: true });
+
+type Recorded = { head: RunHead; config: object };
 
 /**
  * Brings the models that a run recorded into the cache of this host, at their commits; without a
@@ -121,38 +206,66 @@ const ModelNote = FetchedModel.omit({ name: true, directory: true });
  */
 export async function presentModels(
   store: Store,
-  { head, config }: { head: RunHead; config: object },
+  run: Recorded,
   options: HubOptions,
-): Promise<{ models: FetchedModel[]; rows: NewRow[] }> {
-  const wanted = hubModels(config);
-  if (wanted.length === 0) return { models: [], rows: [] };
+): Promise<{ models: FetchedFiles[]; rows: NewRow[] }> {
+  const entries = modelsAtHub(run.config);
+  const what = { kind: "note/model", what: "model", pinned: "pinnedModels" } as const;
+  const { found, rows } = await present(store, run, { ...options, ...what, entries });
+  return { models: found, rows };
+}
+
+/**
+ * The same for the data sets of a run: what reads its rows finds them then.
+ * @throws {InvalidInputError} If a data set has no commit.
+ */
+export async function presentData(
+  store: Store,
+  run: Recorded,
+  options: HubOptions,
+): Promise<{ rows: NewRow[] }> {
+  const entries = dataAtHub(run.config);
+  const what = { kind: "note/data", what: "data set", pinned: "pinnedData" } as const;
+  return await present(store, run, { ...options, ...what, entries });
+}
+
+type Present = HubOptions & {
+  entries: HubEntry[];
+  kind: "note/model" | "note/data";
+  what: string;
+  pinned: string;
+};
+
+async function present(
+  store: Store,
+  { head, config }: Recorded,
+  { entries, kind, what, pinned, ...options }: Present,
+): Promise<{ found: FetchedFiles[]; rows: NewRow[] }> {
+  const wanted = eachOnce(entries);
+  if (wanted.length === 0) return { found: [], rows: [] };
   const free = wanted.find(({ name }) => hubName(name)!.commit === null);
   if (free !== undefined) {
     throw new InvalidInputError(
-      `Cannot run '${head.id}' because its model '${free.name}' was recorded without a commit: ` +
+      `Cannot run '${head.id}' because its ${what} '${free.hub}' was recorded without a commit: ` +
         "another version could arrive at the next start. Fix: give createRun the configuration " +
-        "that pinnedModels returns",
-      { run: head.id, model: free.name },
+        `that ${pinned} returns`,
+      { run: head.id, name: free.hub },
     );
   }
-  // A fork has its ancestors' models.
+  // A fork has what its ancestors have.
   const runs = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
-  const notes = await Promise.all(
-    runs.map(({ id }) => store.read(id, { kinds: ["note/model"] })),
-  );
+  const notes = await Promise.all(runs.map(({ id }) => store.read(id, { kinds: [kind] })));
   const known = new Map(
-    notes.flat().map((row) => [row.key, ModelNote.parse(recordedValue(row))]),
+    notes.flat().map((row) => [row.key, HubNote.parse(recordedValue(row))]),
   );
-  const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.name)?.files ?? null }));
-  const { onSetup: onProgress, signal } = options;
-  const python = await fetchingPython({ ...config }, { onProgress, signal });
-  const models = await fetchModels(python, asked, { download: true, say: options.say, signal });
-  const rows = models.filter(({ name }) => !known.has(name)).map((model): NewRow => ({
-    kind: "note/model",
-    key: model.name,
-    value: canonicalJson(ModelNote.strip().parse(model)),
+  const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.hub)?.files }));
+  const found = await fetched(config, asked, { ...options, download: true });
+  const rows = found.filter(({ name }) => !known.has(name)).map((one): NewRow => ({
+    kind,
+    key: one.name,
+    value: canonicalJson(HubNote.strip().parse(one)),
   }));
-  return { models, rows };
+  return { found, rows };
 }
 
 const Answers = z.array(z.string().nullable());
@@ -164,7 +277,7 @@ const Answers = z.array(z.string().nullable());
  */
 export async function checkModelCode(
   config: object,
-  { models, ...options }: HubOptions & { models: readonly FetchedModel[] },
+  { models, ...options }: HubOptions & { models: readonly FetchedFiles[] },
 ): Promise<void> {
   const asked = namedModels(config).map(({ text, hub, trusted }) => ({
     name: text,

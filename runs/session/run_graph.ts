@@ -15,7 +15,7 @@ import {
 } from "../../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "../home/home.ts";
-import { asPinned, pinnedModels } from "./hub_models.ts";
+import { asPinned, pinnedData, pinnedModels } from "./hub_models.ts";
 import { checkRelease } from "./release.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
@@ -57,9 +57,10 @@ export async function runGraph<In, C, T>(
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
     // A script names revisions; their commits are the recorded ones, or those of now.
-    const looking = { onSetup: session.onSetup, download: false };
+    const { onSetup } = session;
     if (known === null) {
-      const { config: pinned } = await pinnedModels(given, looking);
+      const models = await pinnedModels(given, { onSetup, download: false });
+      const { config: pinned } = await pinnedData(models.config, { onSetup, download: true });
       const { config, start } = await resolvedStart(open, definition, { config: pinned });
       const head = await createRun(open, definition, { config, start, entry, id, name });
       const graph = definition.build(config);

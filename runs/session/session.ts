@@ -46,7 +46,7 @@ import {
 import { checkRewards } from "../checks/check_rewards.ts";
 import { creation } from "../home/creation.ts";
 import type { Home } from "../home/home.ts";
-import { checkModelCode, presentModels } from "./hub_models.ts";
+import { checkModelCode, presentData, presentModels } from "./hub_models.ts";
 import { JournalMarking, markUnknownArtifacts } from "../garbage/journal_marks.ts";
 import { removeLeftovers } from "../garbage/leftovers.ts";
 import { checkRelease, thisRelease } from "./release.ts";
@@ -175,7 +175,7 @@ async function execute<T>(
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
   const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
-  const found = await foundModels(home, { head, config }, { ...options, say });
+  const found = await foundAtHub(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);
   const { blocks, recorded, asked } = await blocksOf(home, { head, config }, options);
@@ -273,8 +273,8 @@ async function takeOver(
   return accepted;
 }
 
-/** The rows that record the models of this run, which are then in the cache of this host. */
-async function foundModels(
+/** The rows that record what this run has of the hub, which is then in the cache of this host. */
+async function foundAtHub(
   home: Home,
   run: { head: RunHead; config: Partial<Config> },
   { onSetup, drain, say }: Pick<SessionOptions, "onSetup" | "drain"> & {
@@ -284,7 +284,8 @@ async function foundModels(
   const looking = { onSetup, say, signal: drain };
   const { models, rows } = await presentModels(home.store, run, looking);
   if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
-  return rows;
+  const data = await presentData(home.store, run, looking);
+  return [...rows, ...data.rows];
 }
 
 async function recordAs(

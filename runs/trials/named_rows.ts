@@ -7,6 +7,7 @@ import {
   type RowTable,
 } from "../../data/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
+import { pinnedData } from "../session/hub_models.ts";
 import { rowTables } from "../session/row_tables.ts";
 
 /**
@@ -30,17 +31,28 @@ export async function namedConfig(
 }
 
 /**
- * The rows of a data file, a directory or a pattern, or each split of a configuration (a name that
- * ends in `.yaml` or `.yml`) as its run reads it.
+ * The rows of a data file, a directory, a pattern or a data set of the hub, or each split of a
+ * configuration (a name that ends in `.yaml` or `.yml`) as its run reads it. `say`: learns what is
+ * fetched from the hub.
  * @throws {InvalidInputError} If a configuration has no rows, or a data file is given overrides.
  */
 export async function namedRows(
   path: string,
-  { home, overrides = [] }: { home: string; overrides?: string[] },
+  { home, overrides = [], say }: {
+    home: string;
+    overrides?: string[];
+    say?: (text: string) => void;
+  },
 ): Promise<NamedRows[]> {
+  const fetching = {
+    say,
+    onSetup: ({ text }: { text: string }) => say?.(text),
+    download: true,
+  };
   const config = await namedConfig(path, overrides);
   if (config !== null) {
-    const tables = await rowTables(config, { home });
+    const data = await pinnedData(config, fetching);
+    const tables = await rowTables(data.config, { home });
     const splits = Object.entries(tables).map(([split, table]) => ({ split, table }));
     if (splits.length > 0) return splits;
     throw new InvalidInputError(
@@ -57,8 +69,9 @@ export async function namedRows(
       { path, overrides },
     );
   }
-  const first = await firstColumns({ path });
+  const { config: { data } } = await pinnedData({ data: { train: [{ path }] } }, fetching);
+  const first = await firstColumns(data.train[0]!);
   // With `chosen` and `rejected`, rows are read as the preference flow would read them.
   const needs = first !== null && isPreference(first) ? "preference" : undefined;
-  return [{ split: null, table: await loadRows([{ path }], { home, needs }) }];
+  return [{ split: null, table: await loadRows(data.train, { home, needs }) }];
 }

@@ -29,6 +29,8 @@ export type RewardTestOptions = {
   timeout_ms?: number;
   home: string;
   style?: RewardStyle;
+  /** Learns what is fetched from the hub. */
+  say?: (text: string) => void;
 };
 /** What `reward test --json` prints. */
 export type RewardTest = {
@@ -57,7 +59,7 @@ export type RewardTest = {
  * on its own answer.
  */
 export async function tryReward(name: string, options: RewardTestOptions): Promise<RewardTest> {
-  const named = await namedRows(options.data, { home: options.home });
+  const named = await namedRows(options.data, options);
   const { table } = named.find(({ split }) => split === "train") ?? named[0]!;
   const rows = await firstRows(table, options.count);
   const { style, left, results } = await tryOn(rows, name, options);

@@ -48,6 +48,21 @@ Deno.test("absolute() leaves a hub's model as it is, unless it is a directory", 
   strictEqual(absolute({ kind: "rows", text: "owner/rows" }, dir), `${dir}/owner/rows`);
 });
 
+Deno.test("a data set of the hub stays as it is, and only its form is checked", async () => {
+  const name = "hf://datasets/owner/rows@main?split=train";
+  strictEqual(absolute({ kind: "rows", text: name }, dir), name);
+  strictEqual(
+    absolute({ kind: "rows", text: "./hf://datasets/a/b" }, dir),
+    `${dir}/hf:/datasets/a/b`,
+  );
+  strictEqual(await issue("rows", name), null);
+  strictEqual(
+    await issue("rows", "hf://owner/rows"),
+    "hf://owner/rows: it is not a data set of the hub; write hf://datasets/OWNER/NAME@REVISION, " +
+      "with ?subset=NAME&split=NAME or /FILES after it",
+  );
+});
+
 Deno.test("absolute() keeps the path of a model that 'fetch' puts there", () => {
   const root = decodeURIComponent(new URL("../..", import.meta.url).pathname).slice(0, -1);
   const text = "models/SmolLM2-135M-Instruct";
@@ -81,6 +96,11 @@ Deno.test("fileIssue() finds a reward's function by name, and suggests a close o
 
 Deno.test("fileIssue() checks that rows are a file and an algorithm has a loss", async () => {
   strictEqual(await issue("rows", `${dir}/none.jsonl`), `there is no file at ${dir}/none.jsonl`);
+  strictEqual(
+    await issue("rows", `${dir}/openai/gsm8k`),
+    `there is no file at ${dir}/openai/gsm8k; a data set of the hub is named ` +
+      "hf://datasets/OWNER/NAME",
+  );
   const pattern = `${dir}/*.parquet`;
   match(String(await issue("rows", pattern)), /\*\.parquet: the pattern matches no file/);
   const file = `${dir}/alg.py`;

@@ -13,7 +13,7 @@ Deno.test("hubName() reads a name, its revision and its commit", () => {
     [`${model}@main@${COMMIT}`, "main", COMMIT],
   ];
   for (const [text, revision, commit] of cases) {
-    deepStrictEqual(hubName(text), { model, revision, commit }, text);
+    deepStrictEqual(hubName(text), { repository: model, revision, commit }, text);
   }
 });
 

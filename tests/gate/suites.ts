@@ -72,7 +72,12 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   models: {
     about: "models of the hub: fetched, cut off, killed, shared and run, with the real client",
-    files: ["tests/e2e/hub_model_test.ts", "tests/workers/model_hub_test.ts"],
+    files: [
+      "tests/e2e/hub_data_test.ts",
+      "tests/e2e/hub_model_test.ts",
+      "tests/workers/hub_data_test.ts",
+      "tests/workers/model_hub_test.ts",
+    ],
   },
   pages: {
     about: "every command and script of every page",

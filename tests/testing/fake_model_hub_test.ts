@@ -30,6 +30,21 @@ Deno.test("FakeModelHub lists files, and gives them whole or in parts", async ()
   deepStrictEqual(hub.lines.slice(0, 2), ["GET o/m@main", "GET o/m@main config.json"]);
 });
 
+Deno.test("FakeModelHub has data sets beside models of the same name", async () => {
+  await using hub = new FakeModelHub();
+  hub.put("o/m", { "config.json": "model" });
+  const commit = hub.put("datasets/o/m", { "data/a.jsonl": "rows", "b.parquet": "x" });
+  const listed = await (await fetch(`${hub.url}/api/datasets/o/m/revision/main`)).json();
+  deepStrictEqual([listed.id, listed.sha], ["o/m", commit]);
+  deepStrictEqual(listed.siblings.map(({ lfs }: { lfs?: { sha256: string } }) => lfs?.sha256), [
+    undefined,
+    sha256,
+  ]);
+  const file = await fetch(`${hub.url}/datasets/o/m/resolve/${commit}/data/a.jsonl`);
+  strictEqual(await file.text(), "rows");
+  deepStrictEqual(hub.lines, ["GET datasets/o/m@main", `GET datasets/o/m@${commit} data/a.jsonl`]);
+});
+
 Deno.test("FakeModelHub refuses as the hub does", async () => {
   await using hub = new FakeModelHub();
   hub.put("o/open", { "config.json": "" });

@@ -9,7 +9,7 @@ import {
 import { createHash } from "node:crypto";
 import { InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import { FakeModelHub, type FakeModelHubOptions } from "../../testing/mod.ts";
-import { type FetchedModel, fetchModels } from "../../workers/mod.ts";
+import { type FetchedFiles, fetchFromHub } from "../../workers/mod.ts";
 import { fakePython } from "./environments/fake_python.ts";
 import { PYTHON_ROOT } from "../../workers/processes/local_launcher.ts";
 
@@ -46,13 +46,13 @@ type Place = {
   hub: FakeModelHub;
   cache: string;
   commit: string;
-  get(name?: string, options?: Getting): Promise<FetchedModel>;
+  get(name?: string, options?: Getting): Promise<FetchedFiles>;
 };
 type Getting = {
   env?: Record<string, string>;
   code?: boolean;
   download?: boolean;
-  recorded?: FetchedModel["files"];
+  recorded?: FetchedFiles["files"];
   say?: (text: string) => void;
 };
 
@@ -66,7 +66,7 @@ async function inPlace(
   const get: Place["get"] = async (name = NAME, given = {}) => {
     const { code = false, download = true, recorded = null, say } = given;
     const env = { HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: "", ...given.env };
-    const [model] = await fetchModels(python, [{ name, code, recorded }], { download, say, env });
+    const [model] = await fetchFromHub(python, [{ name, code, recorded }], { download, say, env });
     return model!;
   };
   try {
@@ -88,7 +88,7 @@ const WHOLE = Object.fromEntries(
   Object.entries(READ).map(([name, content]) => [name, sha256(content)] as const).sort(),
 );
 
-async function checkWhole({ cache }: Place, model: FetchedModel): Promise<void> {
+async function checkWhole({ cache }: Place, model: FetchedFiles): Promise<void> {
   deepStrictEqual(await bytesOf(model.directory), WHOLE);
   const blobs = await Array.fromAsync(Deno.readDir(`${cache}/models--owner--tiny/blobs`));
   deepStrictEqual(blobs.map(({ name }) => name).filter((name) => name.includes(".")), []);
@@ -96,7 +96,7 @@ async function checkWhole({ cache }: Place, model: FetchedModel): Promise<void> 
 
 const gets = (hub: FakeModelHub) => hub.lines.filter((line) => / \S+\.\S+$/.test(line));
 
-Deno.test("fetchModels() is ended by its signal, not by the terminal's Ctrl-C", async () => {
+Deno.test("fetchFromHub() is ended by its signal, not by the terminal's Ctrl-C", async () => {
   const home = await Deno.makeTempDir({ prefix: "holdfast-model-hub-" });
   try {
     const slow = await fakePython(
@@ -113,13 +113,13 @@ Deno.test("fetchModels() is ended by its signal, not by the terminal's Ctrl-C", 
     };
     const wanted = [{ name: NAME, code: false, recorded: null }];
     const { signal } = stop;
-    await rejects(fetchModels(slow, wanted, { download: true, say, signal }), /^Error: Ctrl-C$/);
+    await rejects(fetchFromHub(slow, wanted, { download: true, say, signal }), /^Error: Ctrl-C$/);
   } finally {
     await Deno.remove(home, { recursive: true });
   }
 });
 
-Deno.test("fetchModels() fetches what a run reads, config.json last, and says its size", () =>
+Deno.test("fetchFromHub() fetches what a run reads, config.json last, and says its size", () =>
   inPlace(async (place) => {
     const { hub, commit, cache, get } = place;
     const said: string[] = [];
@@ -136,7 +136,7 @@ Deno.test("fetchModels() fetches what a run reads, config.json last, and says it
     deepStrictEqual(said, [`fetching model ${of}`]); // The index is there, to know the shards.
   }));
 
-Deno.test("fetchModels() fetches nothing twice, and asks nothing about recorded files", () =>
+Deno.test("fetchFromHub() fetches nothing twice, and asks nothing about recorded files", () =>
   inPlace(async (place) => {
     const { hub, commit, get } = place;
     const first = await get();
@@ -155,7 +155,7 @@ Deno.test("fetchModels() fetches nothing twice, and asks nothing about recorded 
     await checkWhole(place, first);
   }));
 
-Deno.test("fetchModels() without a network takes what a revision meant last", () =>
+Deno.test("fetchFromHub() without a network takes what a revision meant last", () =>
   inPlace(async ({ hub, cache, get }) => {
     const first = await get();
     await hub[Symbol.asyncDispose]();
@@ -197,7 +197,7 @@ const REFUSED: [what: string, files: Record<string, string | Uint8Array>, says: 
   ["a shard missing", CUT, /does not have: model-2\.saf/],
 ];
 
-Deno.test("fetchModels() refuses a model that is not there, not given or not whole", async (t) => {
+Deno.test("fetchFromHub() refuses a model that is not there, not given or not whole", async (t) => {
   await inPlace(async ({ hub, cache, get }) => {
     hub.put("owner/gated", READ, { tokens: ["good"] });
     hub.put("owner/hidden", READ, { tokens: ["good"], hidden: true });
@@ -247,7 +247,7 @@ Deno.test("fetchModels() refuses a model that is not there, not given or not who
   });
 });
 
-Deno.test("fetchModels() says that the disk has no room before it fetches a file", () => {
+Deno.test("fetchFromHub() says that the disk has no room before it fetches a file", () => {
   const huge = async (answer: () => Response) => {
     const { siblings, ...info } = await answer().json();
     return Response.json({
@@ -273,7 +273,7 @@ Deno.test("fetchModels() says that the disk has no room before it fetches a file
   );
 });
 
-/** Starts the process that fetches, as `fetchModels` does. */
+/** Starts the process that fetches, as `fetchFromHub` does. */
 function start({ hub, cache }: Place): Deno.ChildProcess {
   return new Deno.Command(python, {
     args: ["-m", "holdfast_worker.model_hub.fetch"],
@@ -286,8 +286,8 @@ function start({ hub, cache }: Place): Deno.ChildProcess {
 
 async function ask(child: Deno.ChildProcess): Promise<WritableStreamDefaultWriter<Uint8Array>> {
   const stdin = child.stdin.getWriter();
-  const models = [{ name: NAME, code: false, recorded: null }];
-  await stdin.write(new TextEncoder().encode(`${JSON.stringify({ models, download: true })}\n`));
+  const wanted = [{ name: NAME, code: false, recorded: null }];
+  await stdin.write(new TextEncoder().encode(`${JSON.stringify({ wanted, download: true })}\n`));
   return stdin;
 }
 
@@ -345,7 +345,7 @@ Deno.test("a fetch whose engine is gone ends", () => {
   }, options);
 });
 
-Deno.test("fetchModels() replaces damaged files of the cache, and says so without a network", () =>
+Deno.test("fetchFromHub() replaces damaged files of the cache, and says so without a network", () =>
   inPlace(async (place) => {
     const { hub, commit, get } = place;
     const first = await get();
@@ -368,7 +368,7 @@ Deno.test("fetchModels() replaces damaged files of the cache, and says so withou
     await rejects(get(), /cannot be reached .* no whole copy/);
   }));
 
-Deno.test("fetchModels() refuses bytes that are not the hub's, and keeps none of them", () => {
+Deno.test("fetchFromHub() refuses bytes that are not the hub's, and keeps none of them", () => {
   const state = { on: true };
   return inPlace(async (place) => {
     await rejects(
@@ -408,8 +408,8 @@ Deno.test("the token reaches the hub, and code is fetched only if it may run", (
     );
   }));
 
-Deno.test("fetchModels() with an environment that cannot fetch says what its process said", () =>
+Deno.test("fetchFromHub() with an environment that cannot fetch says what its process said", () =>
   rejects(
-    fetchModels(python, [], { download: true, env: { PYTHONPATH: "" } }),
-    /^InfrastructureError: Cannot fetch models with .* its process ended: .*No module named/,
+    fetchFromHub(python, [], { download: true, env: { PYTHONPATH: "" } }),
+    /^InfrastructureError: Cannot fetch from the hub with .* its process ended: .*No module named/,
   ));

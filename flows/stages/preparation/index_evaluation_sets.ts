@@ -1,6 +1,14 @@
 import { z } from "zod";
 import { Decontamination } from "../../../configs/mod.ts";
-import { ArtifactRef, loadRows, NgramIndex, rowChunks, textOf } from "../../../data/mod.ts";
+import {
+  ArtifactRef,
+  isHubDataset,
+  loadRows,
+  NgramIndex,
+  rowChunks,
+  sourceLabel,
+  textOf,
+} from "../../../data/mod.ts";
 import { defineStage, type Stage } from "../../../engine/mod.ts";
 import { stemOf } from "../../files/prepared_part.ts";
 import { Paths } from "../../resources.ts";
@@ -31,7 +39,8 @@ export const indexEvaluationSets: Stage<Given, EvaluationIndex> = defineStage({
     const index = new NgramIndex(ngram_words);
     const found = [];
     for (const { name: named, ...source } of sets) {
-      const name = named ?? stemOf(source.path);
+      const { path } = source;
+      const name = named ?? (isHubDataset(path) ? sourceLabel(path) : stemOf(path));
       const table = await loadRows([{ ...source, duplicates: "skip" }], { home });
       for await (const { rows } of rowChunks(table)) {
         for (const { prompt } of rows) {

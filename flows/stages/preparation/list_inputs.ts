@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { digestFile, PreparedSource, sourceFiles } from "../../../data/mod.ts";
+import { digestFile, hubFileName, PreparedSource, sourceFiles } from "../../../data/mod.ts";
 import { defineStage, type Stage } from "../../../engine/mod.ts";
 import { claimOutput } from "../../files/output_directory.ts";
 import { InputFile } from "../../files/prepared_part.ts";
@@ -23,7 +23,8 @@ export const listInputs: Stage<Input, InputFile[]> = defineStage({
     const found: Omit<InputFile, "name">[] = [];
     for (const [input, source] of inputs.entries()) {
       for (const { path } of await sourceFiles(source)) {
-        found.push({ file: found.length, input, path, ...await digestFile(path) });
+        const name = hubFileName(source.path, path); // The same on the host that resumes.
+        found.push({ file: found.length, input, path: name, ...await digestFile(path) });
       }
     }
     const names = shortNames(found.map(({ path }) => path));

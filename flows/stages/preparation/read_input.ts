@@ -9,6 +9,7 @@ import {
   fileRows,
   HASH_BYTES,
   hashOf,
+  hostPath,
   preparedColumns,
   type PreparedRow,
   preparedRow,
@@ -77,7 +78,7 @@ export const readInput: Stage<Given, ReadInput> = defineStage({
   runs_on: "data",
   async run(input, ctx) {
     const { item } = input;
-    if ((await digestFile(item.path)).sha256 !== item.sha256) {
+    if ((await digestFile(hostPath(item.path))).sha256 !== item.sha256) {
       throw new BadDataError(
         `Cannot read ${item.name} because the file has changed since the run started. Fix: ` +
           "restore it and resume, or start a new run",

@@ -40,7 +40,7 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
   strictEqual(await exists(`${home}/holdfast.db`), false);
 });
 
-Deno.test("plan names models of the hub, their kernels and their code offline", async () => {
+Deno.test("plan names models and data of the hub, their kernels and their code offline", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-plan-" });
   try {
     await Deno.writeTextFile(`${dir}/rows.jsonl`, '{"prompt": "1 + 1", "completion": "2"}\n');
@@ -52,7 +52,7 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
     const nowhere = { HF_ENDPOINT: "http://127.0.0.1:9", HF_HOME: dir };
     const lines = async (...overrides: string[]) =>
       (await rl(["plan", `${dir}/hub.yaml`, ...overrides], nowhere)).out.split("\n")
-        .filter((line) => line.startsWith("model "));
+        .filter((line) => /^(model|data) /.test(line));
     deepStrictEqual(await lines(), ["model      model.path: owner/tiny@v1 of the hub"]);
     deepStrictEqual(
       await lines(
@@ -61,6 +61,7 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
         "model.trust_remote_code=true",
         "model.open_with_missing=true",
         "model.open_with_unexpected=true",
+        "data.train.0.path=hf://datasets/a/rows?split=train",
       ),
       [
         "model      model.path: a/b@main of the hub",
@@ -69,6 +70,7 @@ Deno.test("plan names models of the hub, their kernels and their code offline", 
         "your rights",
         "model      open_with_missing is on: tensors that the model lacks start as random numbers",
         "model      open_with_unexpected is on: tensors that the model has no place for are left out",
+        "data       data.train.0.path: hf://datasets/a/rows@main?split=train of the hub",
       ],
     );
     deepStrictEqual(

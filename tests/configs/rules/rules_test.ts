@@ -21,6 +21,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "duplicate_key.yaml",
   "evaluation_sets.yaml",
   "few_pairs.yaml",
+  "hub_data.yaml",
   "keep_every.yaml",
   "metrics.yaml",
   "kl_estimator.yaml",

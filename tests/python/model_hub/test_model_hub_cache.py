@@ -8,8 +8,9 @@ import pytest
 
 import sampler_fixtures as fixtures
 from holdfast_worker.model_hub import cache
-from holdfast_worker.model_hub.cache import model_directory, remember_commit
-from holdfast_worker.model_hub.names import HubName
+from holdfast_worker.model_hub.cache import model_directory, remember_commit, remember_part
+from holdfast_worker.model_hub.files import HubFile
+from holdfast_worker.model_hub.names import HubName, Part
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.model.model_source import ModelSource
 from hub_cache import COMMIT, PINNED, in_cache, use_cache
@@ -47,6 +48,23 @@ def test_what_a_revision_meant_is_remembered_whole(hub_cache: Path) -> None:
         "main",
         "refs/pr/1",
     ]
+
+
+def test_the_files_of_a_part_are_remembered_at_each_commit_and_damage_is_forgotten(
+    hub_cache: Path,
+) -> None:
+    name = HubName("owner/rows", "main", COMMIT, "dataset")
+    part: Part = {"files": None, "subset": "größe", "split": "train"}
+    files: list[HubFile] = [{"path": "a.csv", "bytes": 1, "etag": "x"}]
+    assert cache.cached_part(name, part) is None
+    remember_part(name, part, files)
+    assert cache.cached_part(name, part) == files
+    assert cache.cached_part(name, {**part, "split": "test"}) is None
+    file = cache.part_file(name, part)
+    assert file.parent == hub_cache / "datasets--owner--rows" / "holdfast" / COMMIT
+    for damage in ("", "{}", '{"files": [{}]}', "[]"):
+        file.write_text(damage)
+        assert cache.cached_part(name, part) is None
 
 
 def test_a_trainer_opens_measures_and_inspects_a_model_of_the_hub_as_its_directory(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from holdfast_worker.model_hub import fetch
 from holdfast_worker.model_hub.failure import FetchFailure
 from holdfast_worker.model_hub.files import HubFile, digest_of
+from holdfast_worker.model_hub.names import HubName, Part
 from hub_cache import COMMIT, PINNED, use_cache
 
 
@@ -42,3 +44,21 @@ def test_fetch_needs_no_package_of_a_trainer():
     absent = "msgspec", "msgpack", "torch", "numpy", "transformers"
     program = f"import sys; sys.modules.update(dict.fromkeys({absent})); import holdfast_worker.model_hub.fetch"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_parts_of_one_revision_get_one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch that moves between two of them would mix two versions."""
+    asked: list[str] = []
+
+    def resolve_part(name: HubName, part: Part) -> tuple[HubName, list[HubFile]]:
+        asked.append(str(name))
+        return replace(name, commit=name.commit or COMMIT), []
+
+    monkeypatch.setattr(fetch, "resolve_part", resolve_part)
+    commits: fetch.Commits = {}
+    for split in ("train", "test"):
+        part: Part = {"files": None, "subset": None, "split": split}
+        one: fetch.Asked = {"name": "owner/rows", "code": False, "part": part, "recorded": None}
+        found = fetch.fetch(one, download=False, commits=commits)
+        assert found["name"] == f"owner/rows@main@{COMMIT}"
+    assert asked == ["owner/rows@main", f"owner/rows@main@{COMMIT}"]

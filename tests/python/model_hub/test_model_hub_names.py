@@ -23,3 +23,6 @@ def test_hub_name_reads_names_as_the_engine_does(text: str, expected: HubName | 
     assert hub_name(text) == expected
     if expected is not None:
         assert hub_name(str(expected)) == expected
+        assert expected.what == "model"
+        dataset = hub_name(text, "dataset")
+        assert dataset is not None and (dataset.kind, dataset.what) == ("dataset", "data set")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 import sampler_fixtures as fixtures
 from holdfast_worker.model_hub import resolve
-from holdfast_worker.model_hub.cache import remember_commit
+from holdfast_worker.model_hub.cache import remember_commit, remember_part
 from holdfast_worker.model_hub.failure import FetchFailure
-from holdfast_worker.model_hub.names import HubName
+from holdfast_worker.model_hub.files import HubFile
+from holdfast_worker.model_hub.names import HubName, Part
 from holdfast_worker.model_hub.resolve import Unreachable
 from hub_cache import COMMIT, in_cache, use_cache
 
@@ -71,3 +73,35 @@ def test_resolve_without_the_hub_takes_a_whole_copy_or_says_why_there_is_none(
         found, files = resolve.resolve(name, code=False)
         assert found == pinned
         assert {file["path"] for file in files} >= {"config.json", "model.safetensors"}
+
+
+ROWS = HubName("owner/rows", "main", None, "dataset")
+PART: Part = {"files": "*.csv", "subset": None, "split": None}
+
+
+def test_resolve_part_gives_the_commit_and_the_files_of_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    siblings = [sibling("b.csv"), sibling("a.csv", "sha"), sibling("../c.csv"), sibling("d.bin")]
+    answering(monkeypatch, SimpleNamespace(sha=COMMIT, siblings=siblings), None)
+    name, files = resolve.resolve_part(ROWS, PART)
+    assert name == replace(ROWS, commit=COMMIT)
+    assert [(file["path"], file["etag"]) for file in files] == [("a.csv", "sha"), ("b.csv", "git")]
+
+
+def test_resolve_part_without_the_hub_takes_what_an_earlier_fetch_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_cache(monkeypatch, tmp_path)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    answering(monkeypatch, *[Unreachable("no route")] * 3)
+    known = replace(ROWS, commit=COMMIT)
+    files: list[HubFile] = [{"path": "a.csv", "bytes": 1, "etag": "x"}]
+    remember_part(known, PART, files)
+    with pytest.raises(FetchFailure, match="Cannot fetch data set 'owner/rows@main' because the"):
+        resolve.resolve_part(ROWS, PART)  # Nobody knows what main means.
+    remember_commit(known)
+    assert resolve.resolve_part(ROWS, PART) == (known, files)
+    other: Part = {**PART, "files": "b.csv"}
+    with pytest.raises(FetchFailure, match=r"cannot be reached \(no route\) and the cache"):
+        resolve.resolve_part(ROWS, other)

@@ -8,7 +8,7 @@ import {
   withDirectories,
 } from "../../../runs/session/hub_models.ts";
 import { FakeModelHub } from "../../../testing/mod.ts";
-import { fetchModels } from "../../../workers/mod.ts";
+import { fetchFromHub } from "../../../workers/mod.ts";
 import { ensureTestEnvironments } from "../../environments.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
@@ -78,7 +78,7 @@ Deno.test("models are fetched without PyTorch", () =>
     const { HOLDFAST_TEST_HUB_PYTHON: small } = await ensureTestEnvironments();
     hub.put("owner/tiny", FILES);
     const wanted = [{ name: "owner/tiny", code: false, recorded: null }];
-    const [model] = await fetchModels(small!, wanted, { download: true });
+    const [model] = await fetchFromHub(small!, wanted, { download: true });
     strictEqual(await Deno.readTextFile(`${model!.directory}/model.safetensors`), "weights");
   }));
 

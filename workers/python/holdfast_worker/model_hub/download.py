@@ -1,4 +1,4 @@
-"""Brings the files of a model into the hub's cache on this host."""
+"""Brings files of the hub into its cache on this host."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def complete(name: HubName, files: list[HubFile], say: Say) -> None:
     _check_room(name, missing)
     total = sum(file["bytes"] for file in missing)
     say(
-        f"fetching model {name}: {_count(missing)}, {failure.size_text(total)}, "
+        f"fetching {name.what} {name}: {_count(missing)}, {failure.size_text(total)}, "
         f"from {failure.endpoint()} to {cache_directory()}"
     )
     *before, last = missing  # In the order of `resolve`: config.json makes a copy a model.
@@ -71,7 +71,7 @@ def _fetch(name: HubName, file: HubFile) -> None:
     path.unlink(missing_ok=True)  # Nobody, and no other program, may read it.
     _blob(name, file).unlink(missing_ok=True)
     raise failure.FetchFailure(
-        f"Cannot fetch model '{name}' because its file '{file['path']}' arrives with different "
+        f"Cannot fetch {name.what} '{name}' because its file '{file['path']}' arrives with different "
         "bytes than the hub lists. "
         "Fix: try again, or name a different mirror (HF_ENDPOINT)",
         is_input=False,
@@ -89,7 +89,7 @@ def _check_room(name: HubName, missing: list[HubFile]) -> None:
 
 
 def _blob(name: HubName, file: HubFile) -> Path:
-    return storage_of(name.model) / "blobs" / file["etag"]
+    return storage_of(name) / "blobs" / file["etag"]
 
 
 def _remove_abandoned(name: HubName, missing: list[HubFile]) -> None:
@@ -100,7 +100,7 @@ def _remove_abandoned(name: HubName, missing: list[HubFile]) -> None:
     import filelock
 
     library: Any = filelock  # Its types are partly unknown.
-    locks = cache_directory() / ".locks" / storage_of(name.model).name
+    locks = cache_directory() / ".locks" / storage_of(name).name
     for file in missing:
         parts = list(_blob(name, file).parent.glob(f"{file['etag']}*.incomplete"))
         if not parts:
@@ -120,7 +120,7 @@ def _say_often(name: HubName, files: list[HubFile], say: Say, done: threading.Ev
         found = sum(_arrived(name, file) for file in files)
         passed = round(time.monotonic() - began)
         say(
-            f"fetching model {name.model}: "
+            f"fetching {name.what} {name.repository}: "
             f"{failure.size_text(found)} of {failure.size_text(total)}, {passed} s"
         )
 

@@ -1,4 +1,4 @@
-"""Why a model of the hub cannot be used, in one sentence with a fix."""
+"""Why a model or data set of the hub cannot be used, in one sentence with a fix."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def endpoint() -> str:
     return constants.ENDPOINT
 
 
+def page(name: HubName) -> str:
+    """Where people read about it."""
+    return f"{endpoint()}/{'datasets/' if name.kind == 'dataset' else ''}{name.repository}"
+
+
 def has_token() -> bool:
     """Whether the hub knows who asks."""
     from huggingface_hub import get_token
@@ -28,41 +33,45 @@ def has_token() -> bool:
     return get_token() is not None
 
 
-def no_model(name: HubName) -> FetchFailure:
-    """The hub answers the same for a model that does not exist and one that it hides."""
+def no_repository(name: HubName) -> FetchFailure:
+    """The hub answers the same for one that does not exist and one that it hides."""
     hidden = "or hides it from your token" if has_token() else "or shows it only with a token"
+    is_model = name.kind == "model"
+    no_directory = f"; no directory has the name '{name.repository}'" if is_model else ""
+    or_path = " or the directory's path" if is_model else ""
     return FetchFailure(
-        f"Cannot fetch model '{name.model}' because the hub {endpoint()} has no such model, "
-        f"{hidden}; no directory has the name '{name.model}'. "
-        "Fix: correct the name (OWNER/NAME) or the directory's path, "
-        "or set HF_TOKEN to a token that may read the model"
+        f"Cannot fetch {name.what} '{name.repository}' because the hub {endpoint()} "
+        f"has no such {name.what}, {hidden}{no_directory}. "
+        f"Fix: correct the name (OWNER/NAME){or_path}, "
+        f"or set HF_TOKEN to a token that may read the {name.what}"
     )
 
 
-def refused_token() -> FetchFailure:
+def refused_token(name: HubName) -> FetchFailure:
     """The hub checks a token even where it needs none."""
     return FetchFailure(
-        f"Cannot fetch models because the hub {endpoint()} rejects your token: it answers 401. "
-        "Fix: set HF_TOKEN to a valid token, or unset it for public models"
+        f"Cannot fetch {name.what} '{name.repository}' because the hub {endpoint()} rejects your "
+        "token: it answers 401. "
+        f"Fix: set HF_TOKEN to a valid token, or unset it if the {name.what} is public"
     )
 
 
 def no_revision(name: HubName) -> FetchFailure:
-    """The model is there."""
+    """The repository is there."""
     return FetchFailure(
-        f"Cannot fetch model '{name}' because the model has no revision "
+        f"Cannot fetch {name.what} '{name}' because the {name.what} has no revision "
         f"'{name.commit or name.revision}'. "
-        f"Fix: name a branch, a tag or a whole commit of {endpoint()}/{name.model}/commits/main"
+        f"Fix: name a branch, a tag or a whole commit of {page(name)}/commits/main"
     )
 
 
 def no_access(name: HubName, status: int) -> FetchFailure:
-    """A gated model is listed, but its files are not given."""
+    """A gated repository is listed, but its files are not given."""
     why = "your token has no access to it" if has_token() else "no token is set"
     return FetchFailure(
-        f"Cannot fetch model '{name.model}' because it is gated and {why}: "
+        f"Cannot fetch {name.what} '{name.repository}' because it is gated and {why}: "
         f"the hub answers {status}. "
-        f"Fix: accept its conditions at {endpoint()}/{name.model}, "
+        f"Fix: accept its conditions at {page(name)}, "
         "and set HF_TOKEN to a token of that account"
     )
 
@@ -82,7 +91,7 @@ def no_network(name: HubName, why: str) -> FetchFailure:
         else "check the network, or name a mirror (HF_ENDPOINT)"
     )
     return FetchFailure(
-        f"Cannot fetch model '{name}' because {cause} "
+        f"Cannot fetch {name.what} '{name}' because {cause} "
         f"and the cache {cache_directory()} has no whole copy of it. "
         f"Fix: {fix}; or run `deno task rl fetch CONFIG` where there is a network "
         "and copy that cache; or name a directory",
@@ -93,7 +102,7 @@ def no_network(name: HubName, why: str) -> FetchFailure:
 def no_room(name: HubName, *, needed: int, left: int) -> FetchFailure:
     """Known before the first byte."""
     return FetchFailure(
-        f"Cannot fetch model '{name}' because the disk has no room: it takes {size_text(needed)} "
+        f"Cannot fetch {name.what} '{name}' because the disk has no room: it takes {size_text(needed)} "
         f"in {cache_directory()}, which has {size_text(left)} free. "
         "Fix: free some space, or choose a different cache with HF_HOME",
         is_input=False,

@@ -1,11 +1,12 @@
-"""Fetches models from the hub before a run starts: `python -m holdfast_worker.model_hub.fetch`.
+"""Fetches from the hub before a run starts: `python -m holdfast_worker.model_hub.fetch`.
 
-Reads {models: [{name, code, recorded}], download} as one line of JSON, then waits at the end of its
-input: a fetch whose engine is gone ends. Writes lines of JSON: {say} while it works, then {models:
-[{name, directory, digest, bytes, files}]}, or {failure, is_input}. `name` then has its commit.
-`recorded`: the files that a run recorded; with them nobody asks the hub unless the cache lacks one.
+Reads {wanted: [{name, code, part, recorded}], download} as one line of JSON, then waits at the end
+of its input: a fetch whose engine is gone ends. Writes lines of JSON: {say} while it works, then
+{found: [{name, directory, digest, bytes, files}]}, or {failure, is_input}. `name` then has its
+commit. `part`: of a data set; absent: it is a model. `recorded`: the files that a run recorded;
+with them nobody asks the hub unless the cache lacks one.
 
-This is the only process that receives a token of the hub. It runs no code of a model.
+This is the only process that receives a token of the hub. It runs no code of a model or data set.
 """
 
 from __future__ import annotations
@@ -13,26 +14,30 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import TypedDict
+from dataclasses import replace
+from typing import NotRequired, TypedDict
 
-from holdfast_worker.model_hub.cache import remember_commit, snapshot_of
+from holdfast_worker.model_hub.cache import remember_commit, remember_part, snapshot_of
 from holdfast_worker.model_hub.download import complete
 from holdfast_worker.model_hub.failure import FetchFailure
 from holdfast_worker.model_hub.files import HubFile, digest_of
-from holdfast_worker.model_hub.names import HubName, hub_name
-from holdfast_worker.model_hub.resolve import resolve
+from holdfast_worker.model_hub.names import HubName, Part, hub_name
+from holdfast_worker.model_hub.resolve import resolve, resolve_part
+
+Commits = dict[HubName, str]  # Of revisions, by their names without a commit.
 
 
 class Asked(TypedDict):
-    """`code`: whether the model's own Python files are wanted."""
+    """`code`: whether a model's own Python files are wanted."""
 
     name: str
     code: bool
+    part: NotRequired[Part | None]
     recorded: list[HubFile] | None
 
 
 class Fetched(TypedDict):
-    """`name`: with the commit. `bytes`: of all files."""
+    """`name`: with the commit. `bytes`: of all files. `files`: of a data set in reading order."""
 
     name: str
     directory: str
@@ -46,21 +51,34 @@ def say(text: str) -> None:
     _write({"say": text})
 
 
-def fetch(asked: Asked, *, download: bool) -> Fetched:
-    """One model. Raises `FetchFailure`."""
-    name = hub_name(asked["name"])
+def fetch(asked: Asked, *, download: bool, commits: Commits | None = None) -> Fetched:
+    """
+    One model or part of a data set. `commits`: what revisions meant already, so that several parts
+    of one revision have one commit. Raises `FetchFailure`.
+    """
+    part = asked.get("part")
+    name = hub_name(asked["name"], "model" if part is None else "dataset")
     if name is None:
         raise FetchFailure(
-            f"Cannot fetch model '{asked['name']}' because it is not a name at the hub. "
+            f"Cannot fetch '{asked['name']}' because it is not a name at the hub. "
             "Fix: write OWNER/NAME or OWNER/NAME@REVISION"
         )
+    known = {} if commits is None else commits
+    free = replace(name, commit=None)
+    name = replace(name, commit=name.commit or known.get(free))
     files = asked["recorded"]
-    if files is None:
+    if files is None and part is None:
         name, files = resolve(name, code=asked["code"])
+    elif files is None:
+        name, files = resolve_part(name, part)
+    known.setdefault(free, str(name.commit))
     if download:
         complete(name, files, say)
         remember_commit(name)
-    return _fetched(name, files)
+        if part is not None:
+            remember_part(name, part, files)
+    in_order = files if part else sorted(files, key=lambda file: file["path"])
+    return _fetched(name, in_order)
 
 
 def _fetched(name: HubName, files: list[HubFile]) -> Fetched:
@@ -69,7 +87,7 @@ def _fetched(name: HubName, files: list[HubFile]) -> Fetched:
         "directory": str(snapshot_of(name)),
         "digest": digest_of(files),
         "bytes": sum(file["bytes"] for file in files),
-        "files": sorted(files, key=lambda file: file["path"]),
+        "files": files,
     }
 
 
@@ -97,11 +115,14 @@ def main() -> None:
     request = json.loads(_read_line())
     threading.Thread(target=_end_with_engine, daemon=True).start()
     try:
-        models = [fetch(one, download=request["download"]) for one in request["models"]]
+        commits: Commits = {}
+        found = [
+            fetch(one, download=request["download"], commits=commits) for one in request["wanted"]
+        ]
     except FetchFailure as failure:
         _write({"failure": str(failure), "is_input": failure.is_input})
         return
-    _write({"models": models})
+    _write({"found": found})
 
 
 if __name__ == "__main__":

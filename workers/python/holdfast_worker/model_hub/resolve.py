@@ -1,16 +1,18 @@
-"""What a model's name means at the hub now: its commit and the files that a run reads."""
+"""What a name means at the hub now: its commit and the files that a run reads."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker.model_hub import failure
-from holdfast_worker.model_hub.cache import cached_commit_of, snapshot_of
+from holdfast_worker.model_hub.cache import cached_commit_of, cached_part, snapshot_of
 from holdfast_worker.model_hub.files import HubFile, files_in_cache
-from holdfast_worker.model_hub.names import HubName
+from holdfast_worker.model_hub.names import HubName, Part
+from holdfast_worker.model_hub.splits import CARD_NAME, files_of
 from holdfast_worker.model_hub.wanted import (
     CONFIG_NAME,
     files_beside_weights,
@@ -23,29 +25,18 @@ TIMEOUT_S = 20.0
 
 
 class Unreachable(Exception):
-    """The hub gave no answer, or one that says nothing about the model."""
+    """The hub gave no answer, or one that says nothing about the repository."""
 
 
 def resolve(name: HubName, *, code: bool) -> tuple[HubName, list[HubFile]]:
     """
-    The name with its commit, and the files at that commit: as the hub lists them, or without the
-    hub, as the cache has them.
+    A model's name with its commit, and the files at that commit: as the hub lists them, or without
+    the hub, as the cache has them.
     """
-
-    def asked(client: Any) -> Any:
-        return client.HfApi().model_info(
-            name.model,
-            revision=name.commit or name.revision,
-            files_metadata=True,
-            timeout=TIMEOUT_S,
-        )
-
     try:
-        info = _ask(name, asked)
+        known, listed = _listing(name)
     except Unreachable as error:
         return _from_cache(name, code=code, why=str(error))
-    known = HubName(name.model, name.revision, info.sha)
-    listed = {one.rfilename: _listed(one) for one in info.siblings}
     if CONFIG_NAME not in listed:
         raise failure.FetchFailure(
             f"Cannot use model '{name}' because it has no config.json: "
@@ -59,8 +50,47 @@ def resolve(name: HubName, *, code: bool) -> tuple[HubName, list[HubFile]]:
     weights = [entry] if entry != INDEX_NAME else [entry, *_shards(known, listed)]
     # config.json last: a copy without it is not a model, so one that was cut is never used.
     order = [*(one for one in beside if one != CONFIG_NAME), *weights, CONFIG_NAME]
-    _check_access(known)
+    _check_access(known, CONFIG_NAME)
     return known, [listed[path] for path in order]
+
+
+def resolve_part(name: HubName, part: Part) -> tuple[HubName, list[HubFile]]:
+    """
+    A data set's name with its commit, and the files of a part of it. Without the hub, they are
+    those of an earlier fetch: the cache alone does not say whether a split is whole.
+    """
+    try:
+        known, listed = _listing(name)
+        card = None
+        if part["files"] is None and CARD_NAME in listed:
+            card = Path(download_one(known, CARD_NAME)).read_text("utf-8", errors="replace")
+    except Unreachable as error:
+        commit = name.commit or cached_commit_of(name)
+        known = replace(name, commit=commit)
+        files = None if commit is None else cached_part(known, part)
+        if files is None:
+            raise failure.no_network(name, str(error)) from error
+        return known, files
+    paths = files_of(known, part, paths=listed, card=card)
+    _check_access(known, paths[0])
+    return known, [listed[path] for path in paths]
+
+
+def _listing(name: HubName) -> tuple[HubName, dict[str, HubFile]]:
+    """The name with its commit, and every file of the repository by its path."""
+
+    def asked(client: Any) -> Any:
+        return client.HfApi().repo_info(
+            name.repository,
+            repo_type=name.kind,
+            revision=name.commit or name.revision,
+            files_metadata=True,
+            timeout=TIMEOUT_S,
+        )
+
+    info = _ask(name, asked)
+    inside = [one for one in info.siblings if ".." not in one.rfilename.split("/")]
+    return replace(name, commit=info.sha), {one.rfilename: _listed(one) for one in inside}
 
 
 def _listed(sibling: Any) -> HubFile:
@@ -87,23 +117,29 @@ def download_one(name: HubName, path: str, *, again: bool = False) -> str:
     """Fetches one file into the cache, whole or not at all. Its path there."""
 
     def asked(client: Any) -> Any:
-        return client.hf_hub_download(name.model, path, revision=name.commit, force_download=again)
+        return client.hf_hub_download(
+            name.repository,
+            path,
+            repo_type=name.kind,
+            revision=name.commit,
+            force_download=again,
+        )
 
     return _ask(name, asked)
 
 
-def _check_access(name: HubName) -> None:
-    """A gated model is listed for everybody, so one of its files is asked for."""
+def _check_access(name: HubName, path: str) -> None:
+    """A gated repository is listed for everybody, so one of its files is asked for."""
 
     def asked(client: Any) -> Any:
-        url = client.hf_hub_url(name.model, CONFIG_NAME, revision=name.commit)
+        url = client.hf_hub_url(name.repository, path, repo_type=name.kind, revision=name.commit)
         return client.get_hf_file_metadata(url, timeout=TIMEOUT_S)
 
     _ask(name, asked)
 
 
 def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
-    """Asks the hub. What it says about the model is a `FetchFailure`."""
+    """Asks the hub. What it says about the repository is a `FetchFailure`."""
     import huggingface_hub
     from huggingface_hub import errors
 
@@ -114,7 +150,7 @@ def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
     except errors.RevisionNotFoundError as error:
         raise failure.no_revision(name) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        raise failure.no_model(name) from error
+        raise failure.no_repository(name) from error
     except errors.HfHubHTTPError as error:
         raise _refusal(name, _status(error)) from error
     except errors.LocalEntryNotFoundError as error:
@@ -122,7 +158,7 @@ def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
     except OSError as error:
         if error.errno is not None:
             raise failure.FetchFailure(
-                f"Cannot fetch model '{name}' because the cache cannot be written: {error}. "
+                f"Cannot fetch {name.what} '{name}' because the cache cannot be written: {error}. "
                 "Fix: correct that, or choose a different cache with HF_HOME",
                 is_input=False,
             ) from error
@@ -132,12 +168,12 @@ def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:
 
 
 def _refusal(name: HubName, status: int | None) -> Exception:
-    """Mirrors do not say which model an answer is about, so the client cannot tell either."""
+    """Mirrors do not say which repository an answer is about, so the client cannot tell either."""
     if status == 401:
-        return failure.refused_token() if failure.has_token() else failure.no_model(name)
+        return failure.refused_token(name) if failure.has_token() else failure.no_repository(name)
     if status == 403:
         return failure.no_access(name, status)
-    return failure.no_model(name) if status == 404 else Unreachable(f"it answers {status}")
+    return failure.no_repository(name) if status == 404 else Unreachable(f"it answers {status}")
 
 
 def _status(error: Any) -> int | None:
@@ -151,7 +187,7 @@ def _first_line(error: BaseException) -> str:
 def _from_cache(name: HubName, *, code: bool, why: str) -> tuple[HubName, list[HubFile]]:
     commit = name.commit or cached_commit_of(name)
     if commit is not None:
-        known = HubName(name.model, name.revision, commit)
+        known = replace(name, commit=commit)
         files = files_in_cache(snapshot_of(known), code=code)
         if files is not None:
             return known, files
