@@ -1,4 +1,4 @@
-import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, ok, rejects, strictEqual, throws } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { hostPath, hubFileName, loadRows, sourceFiles } from "../../../data/mod.ts";
@@ -77,3 +77,31 @@ Deno.test("a file of the hub has one name on every host", () =>
     }
     return Promise.resolve();
   }));
+
+Deno.test("the cache is where the hub's client looks for it", async () => {
+  const HOME = Deno.env.get("HOME");
+  const cases: [Record<string, string>, string][] = [
+    [{}, `${HOME}/.cache/huggingface/hub`],
+    [{ XDG_CACHE_HOME: "/x" }, "/x/huggingface/hub"],
+    [{ HF_HOME: "~/h", XDG_CACHE_HOME: "/x" }, `${HOME}/h/hub`],
+    [{ HUGGINGFACE_HUB_CACHE: "/old", HF_HOME: "/h" }, "/old"],
+    [{ HF_HUB_CACHE: "/c", HUGGINGFACE_HUB_CACHE: "/old" }, "/c"],
+  ];
+  const names = ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"];
+  const before = names.map((name) => [name, Deno.env.get(name)] as const);
+  try {
+    for (const [env, cache] of cases) {
+      for (const name of names) Deno.env.delete(name);
+      for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+      await rejects(sourceFiles({ path: `${PINNED}/none-*` }), (error: Error) => {
+        ok(error.message.includes(`this host's cache ${cache} does not have`), error.message);
+        return true;
+      });
+    }
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) Deno.env.delete(name);
+      else Deno.env.set(name, value);
+    }
+  }
+});

@@ -67,10 +67,10 @@ def fetch(asked: Asked, *, download: bool, commits: Commits | None = None) -> Fe
     free = replace(name, commit=None)
     name = replace(name, commit=name.commit or known.get(free))
     files = asked["recorded"]
-    if files is None and part is None:
-        name, files = resolve(name, code=asked["code"])
-    elif files is None:
-        name, files = resolve_part(name, part)
+    if files is None:
+        name, files = (
+            resolve(name, code=asked["code"]) if part is None else resolve_part(name, part)
+        )
     known.setdefault(free, str(name.commit))
     if download:
         complete(name, files, say)

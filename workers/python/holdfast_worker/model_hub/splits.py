@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
 
+from holdfast_worker.json_value import JsonValue
 from holdfast_worker.model_hub.failure import FetchFailure
 from holdfast_worker.model_hub.names import HubName, Part
 
@@ -39,6 +40,22 @@ NAMED_MAX = 8  # Names that an error lists.
 Splits = dict[str, list[str]]  # Patterns or files of each split, in order.
 
 
+class BrokenHeader(Exception):
+    """It cannot be read as `datasets` reads it."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """
+    `patterns`: of each split, from the repository's root; empty: names of files in `root`, a
+    directory with its slash, say the splits.
+    """
+
+    patterns: Splits
+    root: str
+    is_default: bool
+
+
 def files_of(name: HubName, part: Part, *, paths: Iterable[str], card: str | None) -> list[str]:
     """
     The files of a part, in the order in which they are read. `paths`: all files of the repository.
@@ -57,9 +74,7 @@ def files_of(name: HubName, part: Part, *, paths: Iterable[str], card: str | Non
             "@refs/convert/parquet/SUBSET/SPLIT/*.parquet, or other files of it",
         )
     subset = _chosen_subset(name, part["subset"], subsets)
-    patterns = _patterns(name, subset.get("data_files"))
-    # Patterns start from the repository, names of splits from the subset's directory.
-    root = _root(subset)
+    patterns, root = subset.patterns, subset.root
     inside = [path.removeprefix(root) for path in known if path.startswith(root)]
     splits = patterns or _splits_by_name(name, [path for path in inside if _is_seen(path)])
     if not splits:
@@ -93,18 +108,18 @@ def _named(name: HubName, pattern: str, known: list[str]) -> list[str]:
     )
 
 
-def _subsets(name: HubName, card: str | None) -> dict[str, dict[str, Any]]:
-    """Settings of each subset that the header names; none without one."""
+def _subsets(name: HubName, card: str | None) -> dict[str, Subset]:
+    """The subsets that the header names; none without one."""
     import yaml
 
     lines = [] if card is None else card.splitlines()
     if not lines or lines[0].strip() != "---" or "---" not in lines[1:]:
         return {}
     try:
-        header: Any = yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)]))
-        configs: Any = header.get("configs") if isinstance(header, dict) else None
-        return {str(one["config_name"]): one for one in configs or []}
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+        header: JsonValue = yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)]))
+        configs = header.get("configs") if isinstance(header, dict) else None
+        return dict(_subset(one) for one in _entries(configs))
+    except (yaml.YAMLError, BrokenHeader) as error:
         raise _unusable(
             name,
             "the header of its README.md does not say its subsets as a list of `config_name` and "
@@ -113,12 +128,34 @@ def _subsets(name: HubName, card: str | None) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def _chosen_subset(
-    name: HubName, wanted: str | None, subsets: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
+def _subset(config: JsonValue) -> tuple[str, Subset]:
+    """An entry of the header: its name, and what it says."""
+    if not isinstance(config, dict) or not isinstance(config.get("config_name"), str):
+        raise BrokenHeader(f"{config} has no `config_name`")
+    directory = str(config.get("data_dir") or "").strip("/").removeprefix("./")
+    root = "" if directory in ("", ".") else f"{directory}/"
+    patterns: Splits = {}
+    for entry in _entries(config.get("data_files")):
+        named: JsonValue = entry if isinstance(entry, dict) else {"split": "train", "path": entry}
+        split, paths = named.get("split"), _entries(named.get("path"))
+        texts = [path for path in paths if isinstance(path, str)]
+        if not isinstance(split, str) or not texts or len(texts) < len(paths):
+            raise BrokenHeader(f"{entry} is no file and no {{ split, path }}")
+        patterns.setdefault(split, []).extend(texts)
+    return str(config["config_name"]), Subset(patterns, root, config.get("default") is True)
+
+
+def _entries(value: JsonValue) -> list[JsonValue]:
+    """One or several."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _chosen_subset(name: HubName, wanted: str | None, subsets: dict[str, Subset]) -> Subset:
     if not subsets:
         if wanted in (None, "default"):
-            return {}
+            return Subset({}, "", is_default=True)
         raise _unusable(
             name,
             f"it has no subset '{wanted}': its README.md names none",
@@ -127,8 +164,8 @@ def _chosen_subset(
     if wanted is None:
         usual = [
             subset
-            for subset, settings in subsets.items()
-            if len(subsets) == 1 or subset == "default" or settings.get("default")
+            for subset, said in subsets.items()
+            if len(subsets) == 1 or subset == "default" or said.is_default
         ]
         if len(usual) != 1:
             raise _unusable(
@@ -151,33 +188,6 @@ def _chosen_split(name: HubName, wanted: str | None, splits: list[str]) -> str:
     if wanted in splits:
         return wanted
     raise _unusable(name, f"it has no split '{wanted}'", f"name one of: {_some(splits)}")
-
-
-def _root(subset: dict[str, Any]) -> str:
-    """The directory that a subset's patterns start from, with its slash."""
-    directory = str(subset.get("data_dir") or "").strip("/").removeprefix("./")
-    return "" if directory in ("", ".") else f"{directory}/"
-
-
-def _patterns(name: HubName, data_files: Any) -> Splits:
-    """Patterns of each split, as the header writes them: a text, a list, or a list of splits."""
-    if data_files is None:
-        return {}
-    entries: list[Any] = data_files if isinstance(data_files, list) else [data_files]
-    splits: Splits = {}
-    for entry in entries:
-        split, path = (
-            (entry.get("split"), entry.get("path")) if isinstance(entry, dict) else ("train", entry)
-        )
-        paths: list[Any] = path if isinstance(path, list) else [path]
-        if not isinstance(split, str) or not all(isinstance(one, str) for one in paths):
-            raise _unusable(
-                name,
-                f"the header of its README.md has `data_files` that are none: {data_files}",
-                f"name its files, as hf://datasets/{name}/FILES",
-            )
-        splits.setdefault(split, []).extend(paths)
-    return splits
 
 
 def _splits_by_name(name: HubName, rows: list[str]) -> Splits:
@@ -222,7 +232,7 @@ def _says(names: list[str], split: str) -> bool:
 def _of_one_format(name: HubName, files: list[str]) -> list[str]:
     """Names alone cannot say whether files of two formats are the same rows twice."""
     rows = _without_describing(files)
-    formats = {ROWS.fullmatch(path)["format"].lower() for path in rows}  # type: ignore[index]
+    formats = {match["format"].lower() for path in rows if (match := ROWS.fullmatch(path))}
     if len(formats) == 1:
         return rows
     raise _unusable(
