@@ -1,7 +1,8 @@
-import { basename, isAbsolute, resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import {
   DataError,
   hubDataset,
+  hubHint,
   hubName,
   isHubDataset,
   isPattern,
@@ -189,12 +190,6 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   },
   address: () => Promise.resolve(null), // Nothing answers yet, perhaps; then points wait.
 };
-
-/** A name of the hub without its scheme is a path, whose file has no ending. */
-function hubHint(path: string): string {
-  if (basename(path).includes(".")) return "";
-  return "; a data set of the hub is named hf://datasets/OWNER/NAME";
-}
 
 async function kindOf(path: string): Promise<"file" | "directory" | "none"> {
   try {

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { DataError } from "./errors.ts";
 import { hubName, hubNameText } from "./hub_name.ts";
 
@@ -47,6 +48,12 @@ export function hubDatasetText({ name, part: { files, subset, split } }: HubData
   );
   const query = said.length === 0 ? "" : `?${said.join("&")}`;
   return `${SCHEME}datasets/${name}${files === null ? "" : `/${files}`}${query}`;
+}
+
+/** What else a path without a file may mean: a name of the hub has no ending. */
+export function hubHint(path: string): string {
+  if (basename(path).includes(".")) return "";
+  return "; a data set of the hub is named hf://datasets/OWNER/NAME";
 }
 
 function decoded(value: string, text: string): string {

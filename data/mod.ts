@@ -18,7 +18,13 @@ export * from "./errors.ts";
 export * from "./expression.ts";
 export { type FileRow, fileRows } from "./sources/file_rows.ts";
 export { HASH_BYTES, hashOf, HashSet } from "./rows/hash_set.ts";
-export { type DatasetPart, hubDataset, hubDatasetText, isHubDataset } from "./hub_dataset.ts";
+export {
+  type DatasetPart,
+  hubDataset,
+  hubDatasetText,
+  hubHint,
+  isHubDataset,
+} from "./hub_dataset.ts";
 export { hostPath, hubFileName } from "./sources/hub_files.ts";
 export { sourceLabel } from "./sources/source_label.ts";
 export { hubName, hubNameText } from "./hub_name.ts";

@@ -9,7 +9,7 @@ import type { DataFormat } from "../formats/format.ts";
 import { jsonLines } from "../formats/json_lines.ts";
 import { type Compression, formatOf, FORMATS, knownEndings } from "../formats/table.ts";
 import type { SourceConfig } from "../source_config.ts";
-import { isHubDataset } from "../hub_dataset.ts";
+import { hubHint, isHubDataset } from "../hub_dataset.ts";
 import { hubFiles } from "./hub_files.ts";
 import { savedFiles } from "./saved_dataset.ts";
 
@@ -40,7 +40,8 @@ export async function sourceFiles(
   if (kind === "file") return [await sourceFile(path, format)];
   if (kind === "directory") return await filesIn(path, format);
   if (!isPattern(path)) {
-    throw new DataError("Cannot read it: there is no such file", { file: path });
+    const hint = hubHint(path);
+    throw new DataError(`Cannot read it: there is no such file${hint}`, { file: path });
   }
   const found: string[] = [];
   for await (const match of glob(path)) if (await kindOf(match) === "file") found.push(match);

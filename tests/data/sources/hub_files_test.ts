@@ -66,6 +66,15 @@ Deno.test("sourceFiles() refuses a split that the cache lacks, in whole or in pa
     }
   }));
 
+Deno.test("sourceFiles() of a path that may be a name of the hub says how that is written", async () => {
+  await rejects(sourceFiles({ path: "openai/gsm8k" }), {
+    message:
+      "openai/gsm8k: Cannot read it: there is no such file; a data set of the hub is named " +
+      "hf://datasets/OWNER/NAME",
+  });
+  await rejects(sourceFiles({ path: "no/rows.csv" }), /there is no such file$/);
+});
+
 Deno.test("a file of the hub has one name on every host", () =>
   withCache((snapshot) => {
     const name = hubFileName(`${PINNED}?split=train`, `${snapshot}/data/a.jsonl`);
