@@ -73,9 +73,9 @@ def test_a_subset_may_be_a_directory_whose_names_say_the_splits() -> None:
     card = "---\nconfigs:\n- config_name: a\n  data_dir: ./a/\n---\n"
     paths = ["a/train.jsonl", "a/test.jsonl", "b/train.jsonl"]
     assert found(paths, card, split="train") == ["a/train.jsonl"]
-    # Patterns start from the repository all the same.
-    both = "---\nconfigs:\n- config_name: a\n  data_dir: a\n  data_files: 'b/*'\n---\n"
-    assert found(paths, both) == ["b/train.jsonl"]
+    # Patterns start there too (`BuilderConfig._resolve_data_files`).
+    both = "---\nconfigs:\n- config_name: a\n  data_dir: a\n  data_files: 'te*'\n---\n"
+    assert found(paths, both) == ["a/test.jsonl"]
 
 
 @pytest.mark.parametrize("usual", ["config_name: default", "config_name: main\n  default: true"])

@@ -47,8 +47,8 @@ class BrokenHeader(Exception):
 @dataclass(frozen=True)
 class Subset:
     """
-    `patterns`: of each split, from the repository's root; empty: names of files in `root`, a
-    directory with its slash, say the splits.
+    `root`: its directory, with a slash. `patterns`: of each split, from there; empty: the names of
+    files there say the splits.
     """
 
     patterns: Splits
@@ -84,9 +84,9 @@ def files_of(name: HubName, part: Part, *, paths: Iterable[str], card: str | Non
     split = _chosen_split(name, part["split"], list(splits))
     if not patterns:
         return [root + path for path in _of_one_format(name, splits[split])]
-    found = [path for pattern in splits[split] for path in _matches(name, pattern, known)]
+    found = [path for pattern in splits[split] for path in _matches(name, pattern, inside)]
     if found:
-        return list(dict.fromkeys(found))
+        return [root + path for path in dict.fromkeys(found)]
     raise _unusable(
         name,
         f"its README.md names files of '{split}' that it does not have: {_some(splits[split])}",
