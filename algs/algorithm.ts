@@ -69,6 +69,9 @@ export type Surplus = (typeof SURPLUS)[number];
  */
 export type Refill = { batches_max: number; surplus: Surplus };
 
+/** What an algorithm reads that learns from completions with a label. */
+export type Unpaired = { mismatched: boolean };
+
 /** @internal */
 type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
@@ -94,6 +97,11 @@ export type Algorithm<
   readonly refill?: (config: Settings<Shape>) => Refill | null;
   /** `score`: the model outputs one number per sequence instead of tokens. It is a reward model. */
   readonly head?: "score";
+  /**
+   * It learns from completions with a label instead of pairs. `mismatched`: whether the loss also
+   * reads completions behind the prompts of other rows.
+   */
+  readonly unpaired?: (config: Settings<Shape>) => Unpaired;
   /** Whether its credit reads what each token earns; otherwise it reads their sum. */
   readonly per_token?: true;
   /** What the ratio of its clip covers, if not a single token. */
@@ -147,6 +155,7 @@ export type AnyAlgorithm =
         | ((config: never) => readonly (keyof CreditNeeds)[]);
       assign(round: never, config: never): Assigned;
     };
+    unpaired?(config: never): Unpaired;
     refill?(config: never): Refill | null;
     loss(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
     value_loss?(inputs: never, config: never): ReturnType<Algorithm["loss"]>;

@@ -7,6 +7,7 @@ import type {
   CreditNeeds,
   CreditRound,
   Refill,
+  Unpaired,
 } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
@@ -120,6 +121,12 @@ export function refillOf(choice: AlgorithmChoice): Refill | null {
 /** `score`: the trained model is a reward model; null: a language model. */
 export function headOf(choice: AlgorithmChoice): "score" | null {
   return opened(choice).algorithm.head ?? null;
+}
+
+/** What it reads if it learns from completions with a label; null: it does not. */
+export function unpairedOf(choice: AlgorithmChoice): Unpaired | null {
+  const { algorithm, config } = opened(choice);
+  return algorithm.unpaired?.(config as never) ?? null;
 }
 
 /** Whether its credit reads each reward by itself. */

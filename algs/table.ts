@@ -5,6 +5,7 @@ import { dr_grpo } from "./dr_grpo.ts";
 import { gdpo } from "./gdpo.ts";
 import { grpo } from "./grpo.ts";
 import { gspo } from "./gspo.ts";
+import { kto } from "./kto.ts";
 import { p3o } from "./p3o.ts";
 import { ppo } from "./ppo.ts";
 import { reinforce } from "./reinforce.ts";
@@ -38,8 +39,11 @@ export const ONLINE_ALGORITHMS = {
 /** Algorithms of the supervised flow by name: they learn from completions. */
 export const SUPERVISED_ALGORITHMS = { sft };
 
-/** Algorithms of the preference flow by name: they learn from pairs. */
-export const PREFERENCE_ALGORITHMS = { dpo, reward_model };
+/**
+ * Algorithms of the preference flow by name: they learn from pairs, or from completions with a
+ * label.
+ */
+export const PREFERENCE_ALGORITHMS = { dpo, kto, reward_model };
 
 /** Every algorithm that ships, by its name. */
 export const ALGORITHMS:

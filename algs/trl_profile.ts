@@ -114,6 +114,13 @@ export const trl: Framework = {
       settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
       ends: ["TRL's sigmoid loss ignores label smoothing; its ipo is length_normalised: true."],
     },
+    kto: {
+      settings: { beta: 0.1, loss: "kto", desirable_weight: 1, undesirable_weight: 1 },
+      ends: [
+        "TRL estimates z_0 in each micro-batch, and averages it over ranks; ours covers the whole " +
+        "optimizer step.",
+      ],
+    },
     reward_model: { settings: { center_coef: 0 } },
   },
 };

@@ -51,8 +51,9 @@ const DEMONSTRATIONS: Omit<Learned, "config"> = {
 
 export function learned(algorithm: string): Learned {
   if (algorithm === "sft") return { ...DEMONSTRATIONS, config: shipped("quickstart") };
+  const judged = algorithm === "kto" ? { ...PAIRS, label: "completions told apart" } : PAIRS;
   return {
-    ...(algorithm in ONLINE_ALGORITHMS ? REWARD : PAIRS),
+    ...(algorithm in ONLINE_ALGORITHMS ? REWARD : judged),
     config: shipped(`algorithms/${algorithm}`),
   };
 }

@@ -12,6 +12,7 @@ import {
   resolvedStart,
   rowTables,
   slotsOf,
+  unbalancedLabels,
   withDirectories,
 } from "../runs/mod.ts";
 import { ARGUMENTS } from "./arguments.ts";
@@ -76,9 +77,11 @@ export async function startRun(
   const { origins } = loaded;
   const starting = { config: pinned.config, rows, origins };
   const { config, start } = await resolvedStart(home, definition, starting);
-  for (const question of questionsOf(withDirectories(config, models), rows)) {
-    tell(`Is this intended? ${question}`);
-  }
+  const questions = [
+    ...questionsOf(withDirectories(config, models), rows),
+    ...await unbalancedLabels(config, rows),
+  ];
+  for (const question of questions) tell(`Is this intended? ${question}`);
   // So is unusable Python code. A queued run may start on a different machine, which checks it
   // then.
   if (!queued) await checkModelCode(config, { ...looking, models });

@@ -3,6 +3,7 @@ import { ArtifactRef } from "./artifact_ref.ts";
 import { Chat } from "./chat.ts";
 import { PreferencePair } from "./preference.ts";
 import { Row } from "./prompt.ts";
+import { UnpairedCompletion } from "./unpaired.ts";
 
 const /** @internal */ groupRefSchema = z.strictObject({
   draw: z.int().nonnegative(),
@@ -82,6 +83,19 @@ const /** @internal */ batchSchema = z.discriminatedUnion("kind", [
     chat,
     columns: z.record(z.string(), Column).describe(
       "Over 2P sequences: chosen, rejected, chosen, ...",
+    ),
+    ...steps,
+  }),
+  z.strictObject({
+    kind: z.literal("unpaired"),
+    completions: z.array(UnpairedCompletion),
+    mismatched: z.array(z.int().nonnegative()).optional().describe(
+      "[N] places of completions: behind each prompt the loss also reads that of a different " +
+        "one. Absent: it does not.",
+    ),
+    chat,
+    columns: z.record(z.string(), Column).describe(
+      "Over N sequences, or 2N: completion, mismatched completion, completion, ...",
     ),
     ...steps,
   }),

@@ -73,6 +73,7 @@ export {
   type ReadOptions,
   type SourceSummary,
 } from "./sources/sources.ts";
+export { labelledCompletions, mismatchedOf, UnpairedCompletion } from "./unpaired.ts";
 export { needsTemplate, wholeMessage } from "./rows/tools.ts";
 export * from "./trajectory.ts";
 export { writeAll } from "./rows/write_all.ts";

@@ -35,6 +35,9 @@ const /** @internal */ rowSchema = z.strictObject({
   margin: z.number().optional().describe(
     "By how much the better completion of a preference should lead.",
   ),
+  label: z.boolean().optional().describe(
+    "Whether `completion` is desirable, where it has no partner to be compared with.",
+  ),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   tools: z.string().optional().describe(
     "JSON of the functions that a chat may call, for the chat template: a list of " +

@@ -62,6 +62,9 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
       "Field with the worse completion of a preference: text or messages.",
     ),
     margin: z.string().optional().describe("Field with a preference's margin, a number."),
+    label: z.string().optional().describe(
+      "Field that says whether a completion without a partner is desirable: true or false, 1 or 0.",
+    ).register(setting, ROW_FACTS),
     answer: z.string().optional().describe(
       "Field with the reference answer that rewards compare with.",
     ),

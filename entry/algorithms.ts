@@ -87,5 +87,6 @@ export {
   tokenReward,
   traceAlgorithm,
   type TracedAlgorithm,
+  type Unpaired,
   whiten,
 } from "../algs/mod.ts";

@@ -22,7 +22,9 @@ export {
   type GeneratedSlab,
   type Group,
   type GroupRef,
+  labelledCompletions,
   type Message,
+  mismatchedOf,
   Optimizer,
   pairOf,
   type Picks,
@@ -36,6 +38,7 @@ export {
   Slab,
   type StopReason,
   type Trajectory,
+  UnpairedCompletion,
   type VersionSpan,
 } from "../data/mod.ts";
 export { type Mixture } from "../configs/mod.ts";
@@ -68,7 +71,9 @@ export {
   checkpointCritic,
   checkpointPolicy,
   Critic,
+  drawCompletions,
   drawEvaluation,
+  drawEvaluationCompletions,
   drawEvaluationPairs,
   drawEvaluationRows,
   drawPairs,

@@ -41,6 +41,7 @@ export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.t
 export { createModel } from "./stages/create_model.ts";
 export { dropDuplicates, type UniqueRows } from "./stages/preparation/drop_duplicates.ts";
 export { drawEvaluation, drawPrompts } from "./stages/rows/draw_prompts.ts";
+export { drawCompletions, drawEvaluationCompletions } from "./stages/rows/draw_completions.ts";
 export { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
 export { drawEvaluationRows, drawSupervised } from "./stages/rows/draw_rows.ts";
 export { evaluateLoss, LossEvaluation } from "./stages/evaluation/evaluate_loss.ts";

@@ -1,4 +1,4 @@
-import { needsOf } from "../algs/mod.ts";
+import { needsOf, unpairedOf } from "../algs/mod.ts";
 import { evaluationName, evaluationSets, PreferenceConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, SourceConfig } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
@@ -9,6 +9,7 @@ import { mixedRound, mixtureCarried } from "./mixture.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { createModel } from "./stages/create_model.ts";
+import { drawCompletions, drawEvaluationCompletions } from "./stages/rows/draw_completions.ts";
 import { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
 import { evaluatePairs, type PairEvaluation } from "./stages/evaluation/evaluate_pairs.ts";
 import { exportModel, exportPolicy } from "./stages/export_policy.ts";
@@ -55,7 +56,7 @@ function scoredBatch(
   return g.stage(scorePairs, { batch, policy, reference, columns, micro_batch_tokens_max });
 }
 
-/** Rounds over preference pairs. Returns the last policy. */
+/** Rounds over preference pairs, or over labelled completions. Returns the last policy. */
 export function preferenceRounds(
   g: GraphBuilder,
   config: PreferenceRounds,
@@ -69,6 +70,7 @@ export function preferenceRounds(
     model_path: start.field("model_path"),
   });
   const work = { algorithm, optimizer, micro_batch_tokens_max, opened };
+  const unpaired = unpairedOf(algorithm);
   const mixing = mixtureCarried(g, config);
   const carry = { policy: start, ...mixing, ...progressCarried(g, config) };
   const rounds = g.loop("round", { times, carry, ...untilDone(config) }, (r) => {
@@ -78,14 +80,11 @@ export function preferenceRounds(
       ...from,
       drawn: mixing.drawn && r.carried("drawn"),
     });
-    const pairs = r.stage(drawPairs, {
-      ...from,
-      seed,
-      updates_per_batch,
-      epochs_per_batch,
-      picks: mixed?.picks,
-    });
-    const batch = scoredBatch(r, config, { batch: pairs, policy, start });
+    const asked = { ...from, seed, updates_per_batch, epochs_per_batch, picks: mixed?.picks };
+    const rows = unpaired === null
+      ? r.stage(drawPairs, asked)
+      : r.stage(drawCompletions, { ...asked, ...unpaired });
+    const batch = scoredBatch(r, config, { batch: rows, policy, start });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
     const evaluated = config.evaluated?.(r, { policy: trained, round: r.index }) ?? trained;
     const at = { policy: evaluated, round: r.index };
@@ -115,14 +114,18 @@ export function heldOutPairs(
   start: Ref<Policy>,
 ): HeldOutPairs[] {
   if (config.evaluate === null) return [];
-  const { pairs: count } = config.evaluate;
+  const { pairs } = config.evaluate;
+  const unpaired = unpairedOf(config.algorithm);
   return evaluationSets(config).map(({ name: set, split, own }) => {
     const data = openRows(g, config, {
       split,
       use: "preference",
       model_path: start.field("model_path"),
     });
-    const batch = g.stage(drawEvaluationPairs, { data, count: own?.pairs ?? count });
+    const first = { data, count: own?.pairs ?? pairs };
+    const batch = unpaired === null
+      ? g.stage(drawEvaluationPairs, first)
+      : g.stage(drawEvaluationCompletions, { ...first, ...unpaired });
     return { set, batch: scoredBatch(g, config, { batch, policy: start, start }) };
   });
 }

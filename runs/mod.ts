@@ -40,6 +40,7 @@ export { resolvedStart } from "./start/start_from.ts";
 export { StartNote, startOf } from "./start/start_note.ts";
 export { createRun, executeRun, type SessionOptions } from "./session/session.ts";
 export { questionsOf } from "./checks/questions.ts";
+export { unbalancedLabels } from "./checks/unbalanced_labels.ts";
 export { mergeAdapter } from "./merge_adapter.ts";
 export { trackRun } from "./tracking/track_run.ts";
 export { tryAlgorithm } from "./trials/try_algorithm.ts";

@@ -201,6 +201,8 @@ export class FakeTrainer extends FakeOperator {
     const parsed = Batch.parse(await this.#artifacts.getJson(batch));
     const rows = parsed.kind === "preference"
       ? parsed.pairs.flatMap(fakeSides)
+      : parsed.kind === "unpaired"
+      ? fakeCompletions(parsed)
       : await this.#trajectoryTokens(parsed);
     for (const column of columns) {
       const weights = column === "ref_logp" ? await read(reference_path!) : here.weights;
@@ -223,7 +225,11 @@ export class FakeTrainer extends FakeOperator {
     const here = this.resident(version);
     if ("not_resident" in here) return here;
     const parsed = Batch.parse(await this.#artifacts.getJson(batch));
-    const sequences = parsed.kind === "preference" ? 2 * parsed.pairs.length : 0;
+    const sequences = parsed.kind === "preference"
+      ? 2 * parsed.pairs.length
+      : parsed.kind === "unpaired"
+      ? fakeCompletions(parsed).length
+      : 0;
     const value = fraction(here.weights, batch.sha256, loss.sha256);
     const counts = { n_tokens: sequences, n_sequences: sequences, micro_batches: 1 };
     return {
@@ -268,10 +274,20 @@ function fakeColumn(
 
 /** The two sides of a pair: one token per character of prompt and completion. */
 function fakeSides({ prompt, chosen, rejected }: PreferencePair): Int32Array[] {
+  return [chosen, rejected].map((side) => fakeTokens(prompt, side));
+}
+
+/** Each completion, and the mismatched one behind its prompt, if there are any. */
+function fakeCompletions({ completions, mismatched }: UnpairedBatch): Int32Array[] {
+  return completions.flatMap(({ prompt, completion }, i) => [
+    fakeTokens(prompt, completion),
+    ...(mismatched ? [fakeTokens(prompt, completions[mismatched[i]!]!.completion)] : []),
+  ]);
+}
+
+function fakeTokens(prompt: unknown, completion: unknown): Int32Array {
   const text = (part: unknown) => typeof part === "string" ? part : JSON.stringify(part);
-  return [chosen, rejected].map((side) =>
-    Int32Array.from(text(prompt) + text(side), (letter) => letter.codePointAt(0)!)
-  );
+  return Int32Array.from(text(prompt) + text(completion), (letter) => letter.codePointAt(0)!);
 }
 
 /** What a fake trainer finds in an algorithm's file where a test says nothing else. */
@@ -287,6 +303,7 @@ const FAKE_DESCRIPTION: AlgorithmDescription = {
   live_statistics: false,
 };
 
+type UnpairedBatch = Extract<Batch, { kind: "unpaired" }>;
 type FakeCredit = z.infer<typeof trainerRole.operations.credit.args>;
 type FakeLoad = z.infer<typeof trainerRole.operations.load.args>;
 type FakeTrain = z.infer<typeof trainerRole.operations.train.args>;

@@ -21,6 +21,8 @@ export const /** @internal */ INPUTS = {
   length: { kind: "sequence", live: null },
   group_length: { kind: "sequence", live: null },
   staleness: { kind: "sequence", live: null },
+  /** 1: a desirable completion; -1: an undesirable one; 0: one behind another row's prompt. */
+  label: { kind: "sequence", live: null },
   margin: { kind: "pair", live: null },
   n_tokens: { kind: "step", live: null },
   n_sequences: { kind: "step", live: null },

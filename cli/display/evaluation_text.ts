@@ -9,8 +9,9 @@ import { fixed } from "./output.ts";
 export function evaluationText(recorded: Evaluation | PairEvaluation | LossEvaluation): string {
   if ("rows" in recorded) return `loss ${fixed(recorded.loss, 4)} over ${recorded.rows} rows`;
   if ("pairs" in recorded) {
-    const { pair_accuracy, pairs, pair_margin } = recorded;
-    return `${fixed(pair_accuracy, 3)} right of ${pairs} pairs, margin ${fixed(pair_margin, 3)}`;
+    const { pair_accuracy, pairs, completions, pair_margin } = recorded;
+    const of = completions === undefined ? `${pairs} pairs` : `${completions} completions`;
+    return `${fixed(pair_accuracy, 3)} right of ${of}, margin ${fixed(pair_margin, 3)}`;
   }
   const {
     graded,

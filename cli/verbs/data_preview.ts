@@ -103,11 +103,14 @@ function describe(row: Row): string {
 }
 
 function completionLines(
-  { completion, rejected, margin }: Row,
+  { completion, rejected, margin, label }: Row,
   short: (value: Prompt) => string,
 ): string[] {
   if (completion === undefined) return [];
-  if (rejected === undefined) return [`  completion  ${short(completion)}`];
+  if (rejected === undefined) {
+    const given = label === undefined ? [] : [`  label       ${label}`];
+    return [`  completion  ${short(completion)}`, ...given];
+  }
   const lead = margin === undefined ? [] : [`  margin      ${margin}`];
   return [`  chosen      ${short(completion)}`, `  rejected    ${short(rejected)}`, ...lead];
 }

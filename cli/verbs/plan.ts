@@ -1,4 +1,4 @@
-import { hasValueModel, refillOf } from "../../algs/mod.ts";
+import { hasValueModel, refillOf, unpairedOf } from "../../algs/mod.ts";
 import { hubDataset, hubDatasetText, hubName, hubNameText, isHubDataset } from "../../data/mod.ts";
 import {
   type Config,
@@ -8,7 +8,13 @@ import {
   namedFiles,
 } from "../../configs/mod.ts";
 import { buildFlow, flowDefinition, type RowTables } from "../../flows/mod.ts";
-import { questionsOf, resolvedStart, rowTables, type StartNote } from "../../runs/mod.ts";
+import {
+  questionsOf,
+  resolvedStart,
+  rowTables,
+  type StartNote,
+  unbalancedLabels,
+} from "../../runs/mod.ts";
 import type { GlobalOptions } from "../global_options.ts";
 import type { Graph } from "../../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../../workers/mod.ts";
@@ -42,6 +48,10 @@ async function printPlan(
   const rows = data.length > 0
     ? {}
     : await rowTables(loaded.config, { home: options.globals.home });
+  const questions = [
+    ...questionsOf(loaded.config, rows),
+    ...await unbalancedLabels(loaded.config, rows),
+  ];
   const start = await plannedStart(loaded, { rows, globals: options.globals });
   if (options.json) {
     const { name, hash, lines } = graph;
@@ -55,7 +65,7 @@ async function printPlan(
       models,
       data,
       start: start ?? undefined,
-      questions: questionsOf(loaded.config, rows),
+      questions,
     });
   }
   if (options.format === "mermaid") return print(graph.draw("mermaid"));
@@ -69,7 +79,7 @@ async function printPlan(
     ...placement.map((line) => `placement  ${line}`),
     ...models.map((line) => `model      ${line}`),
     ...data.map((line) => `data       ${line}`),
-    ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
+    ...questions.map((line) => `question   ${line}`),
   ].join("\n"));
 }
 
@@ -113,15 +123,19 @@ export function batchArithmetic(config: Config): string[] {
     case "preference":
       return [
         ...(config.warmup ? [warmupLine(config.warmup)] : []),
-        `${config.pairs_per_round} pairs x ${config.rounds} rounds = ${
-          config.pairs_per_round * config.rounds
-        } pairs`,
+        preferenceLine(config),
       ];
     case "evaluate":
       return [evaluationLine(config)];
     case "prepare":
       return [];
   }
+}
+
+function preferenceLine(config: Extract<Config, { flow: "preference" }>): string {
+  const { pairs_per_round: count, rounds, algorithm } = config;
+  const what = unpairedOf(algorithm) === null ? "pairs" : "rows";
+  return `${count} ${what} x ${rounds} rounds = ${count * rounds} ${what}`;
 }
 
 function evaluationLine(config: Extract<Config, { flow: "evaluate" }>): string {

@@ -1,9 +1,15 @@
-import { headOf } from "../../algs/mod.ts";
+import { headOf, unpairedOf } from "../../algs/mod.ts";
 import type { Issue } from "../issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules of the preference flow: its model and its rows may each come from one of two places. */
-export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords];
+export const PREFERENCE_RULES = [
+  oneModel,
+  dataOrTask,
+  teachersHaveWords,
+  onlyGoodIsTaught,
+  promptsDiffer,
+];
 
 function oneModel({ flow, model }: Blocks): Issue[] {
   if (flow !== "preference" || !model) return [];
@@ -29,4 +35,24 @@ function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
     "completions: use null, " +
     "and start from a model that was";
   return [{ path: ["warmup"], message }];
+}
+
+/** A row without a partner may be a bad example; a task's rows are pairs. */
+function onlyGoodIsTaught({ warmup, algorithm, data }: Blocks): Issue[] {
+  if (!warmup || !data || !algorithm || unpairedOf(algorithm) === null) return [];
+  const message = "would also teach completions that are labelled undesirable: use null, and " +
+    "start from a model that was fine-tuned on good ones";
+  return [{ path: ["warmup"], message }];
+}
+
+/** One prompt alone has no completion of a different one. */
+function promptsDiffer({ algorithm, pairs_per_round, evaluate }: Blocks): Issue[] {
+  if (!algorithm || !unpairedOf(algorithm)?.mismatched) return [];
+  const counts = [
+    { path: ["pairs_per_round"], count: pairs_per_round },
+    { path: ["evaluate", "pairs"], count: evaluate?.pairs },
+  ];
+  const message = `is 1; ${algorithm.name} estimates the KL with completions of different ` +
+    "prompts: at least 2";
+  return counts.flatMap(({ path, count }) => count === 1 ? [{ path, message }] : []);
 }

@@ -1,6 +1,6 @@
 import { contentId } from "../content_id.ts";
 import { digitsOf } from "../exact_json.ts";
-import { readPreference } from "../preference.ts";
+import { isPreference, readPreference } from "../preference.ts";
 import type { Message, Prompt, Row } from "../prompt.ts";
 import {
   asCompletion,
@@ -14,14 +14,15 @@ import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import { withTemplate } from "./prompt_template.ts";
 import { readTools } from "./tools.ts";
+import { readLabel } from "../unpaired.ts";
 
-type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
+type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin" | "label">;
 
 const FINAL_MARK = "####";
 
 /**
  * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
- * else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
+ * or, if `unpaired` is, a preference or a completion with its label, else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
  * a last assistant turn is the completion, or all assistant turns under `every_turn`. If `#### N`
  * ends an answer (GSM8K), N is the reference and the whole text the completion. verl's
  * `reward_model.ground_truth` is also an answer.
@@ -30,14 +31,16 @@ const FINAL_MARK = "####";
 export function normalise(
   columns: Columns,
   source: Omit<SourceConfig, "path">,
-  { preference = false, every_turn = false, found }: {
+  { preference = false, unpaired = false, every_turn = false, found }: {
     preference?: boolean;
+    unpaired?: boolean;
     every_turn?: boolean;
     found?: FoundShape;
   } = {},
 ): Row {
   const filled = withTemplate(columns, source.fields);
-  const shape = preference
+  const isPair = preference || (unpaired && isPaired(columns, source.fields));
+  const shape = isPair
     ? readPreference(filled.columns, filled.fields)
     : ofRow(filled.columns, filled.fields, { every_turn, found });
   const id = rowId(columns, source.fields.id);
@@ -47,10 +50,15 @@ export function normalise(
   return {
     row_id: source.name === undefined ? id : `${source.name}/${id}`,
     ...shape,
+    ...(unpaired && !isPair && { label: readLabel(columns, source.fields) }),
     prompt,
     ...(tools && { tools }),
     columns,
   };
+}
+
+function isPaired(columns: Columns, { chosen, rejected }: SourceConfig["fields"]): boolean {
+  return chosen !== undefined || rejected !== undefined || isPreference(columns);
 }
 
 /** The fields in which rows have tools, as frameworks call them. */

@@ -98,8 +98,8 @@ export const ROW_SHAPES: readonly RowShape[] = [
     has: ["prompt", "completion", { path: "label", is: "verdict" }],
     keys: { prompt: "prompt" },
     advice:
-      "`label` says whether a completion is good; no flow learns from unpaired completions, " +
-      "so they are read as completions to learn",
+      "`label` says whether a completion is good; only `algorithm: kto` learns from it, other " +
+      "runs read completions to learn",
   },
   {
     name: "prompt_completion",

@@ -9,9 +9,15 @@ import { brokenText } from "../utf8_text.ts";
 /**
  * What every row must have: a prompt, or what is named besides it. `every_turn`: a completion,
  * which of `messages` has every assistant turn and not the last alone. A row that is learnt whole
- * has a completion and an empty prompt.
+ * has a completion and an empty prompt. `unpaired`: a completion with a label, or a preference.
  */
-export type RowNeeds = "prompt" | "completion" | "every_turn" | "answer" | "preference";
+export type RowNeeds =
+  | "prompt"
+  | "completion"
+  | "every_turn"
+  | "answer"
+  | "preference"
+  | "unpaired";
 
 /**
  * The row of a source's columns.
@@ -32,6 +38,7 @@ export function readRow(
     const every_turn = needs === "every_turn";
     const row = normalise(columns, source, {
       preference: needs === "preference",
+      unpaired: needs === "unpaired",
       every_turn,
       found,
     });
@@ -45,7 +52,7 @@ export function readRow(
       );
     }
     if (needs === "prompt") return row;
-    const needed = needs === "every_turn" ? "completion" : needs;
+    const needed = needs === "answer" ? "answer" : "completion";
     if (row[needed] !== undefined) return row;
     const field = source.fields[needed] ?? needed;
     const fix = needed === "completion"

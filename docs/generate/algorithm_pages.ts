@@ -74,12 +74,18 @@ function listRow(name: string, page: string): string[] {
     `[\`${name}\`](${name}.md)`,
     (algorithm.about ?? "").replace(/\.$/, ""),
     /\[arXiv:[^\]]+\]\([^)]+\)/.exec(page)?.[0] ?? "–",
-    online ? "rewards" : name in PREFERENCE_ALGORITHMS ? "pairs" : "rows",
+    learnsFrom(algorithm),
     online ? `${algorithm.group_min ?? 1}` : "–",
     reads ? "yes" : "kl_coef" in algorithm.config.shape ? "if asked for" : "no",
     algorithm.value_loss ? "yes" : "no",
     when,
   ];
+}
+
+function learnsFrom({ name, unpaired }: AnyAlgorithm): string {
+  if (name in ONLINE_ALGORITHMS) return "rewards";
+  if (unpaired !== undefined) return "labelled rows or pairs";
+  return name in PREFERENCE_ALGORITHMS ? "pairs" : "rows";
 }
 
 function profilesText(algorithm: string): string {

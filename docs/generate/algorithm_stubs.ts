@@ -32,6 +32,7 @@ async function writeIfMissing(url: URL, text: () => string): Promise<void> {
 export function templateOf(algorithm: AnyAlgorithm): string {
   if (algorithm.credit !== undefined) return "configs/algorithms/grpo.yaml";
   if (algorithm.head === "score") return "configs/algorithms/reward_model.yaml";
+  if (algorithm.unpaired !== undefined) return "configs/algorithms/kto.yaml";
   const pairs = traceAlgorithm(algorithm, {}).loss.nodes.some(({ kind }) => kind === "pair");
   return pairs ? "configs/algorithms/dpo.yaml" : "configs/sft.yaml";
 }

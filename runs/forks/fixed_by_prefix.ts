@@ -3,7 +3,7 @@
  * declarations of the settings.
  */
 import type { z } from "zod";
-import { AlgorithmChoice, type Refill, refillOf } from "../../algs/mod.ts";
+import { AlgorithmChoice, type Refill, refillOf, unpairedOf } from "../../algs/mod.ts";
 import { FLOWS, type Setting, settingsOf, valueAt } from "../../configs/mod.ts";
 import { canonicalJson } from "../../engine/mod.ts";
 
@@ -152,6 +152,12 @@ const RELATED: readonly (Fixed & { when: (changing: Changing) => boolean })[] = 
       inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
   },
   {
+    path: "algorithm",
+    why: "held-out rows were drawn as it reads them: as pairs, or as completions with a label",
+    when: (changing) =>
+      inRound(changing) && unpairedIn(changing.before) !== unpairedIn(changing.after),
+  },
+  {
     path: "reference.path",
     why: "its rounds pass on a reference that was or will be refreshed",
     when: (changing) => inRound(changing) && bothHave(changing, ["reference", "refresh_rounds"]),
@@ -175,6 +181,12 @@ function bothHave({ before, after }: Changing, path: string[]): boolean {
 function refillIn({ algorithm }: Fields): Refill | null {
   const { data } = AlgorithmChoice.safeParse(algorithm);
   return data === undefined ? null : refillOf(data);
+}
+
+/** What rows are drawn as, as text. */
+function unpairedIn({ algorithm }: Fields): string {
+  const { data } = AlgorithmChoice.safeParse(algorithm);
+  return canonicalJson(data === undefined ? null : unpairedOf(data));
 }
 
 /** Whether rounds pass groups to the next round. */

@@ -1,3 +1,4 @@
+import { unpairedOf } from "../../algs/mod.ts";
 import { type Config, type Evaluated, evaluationSets, type Flow } from "../../configs/mod.ts";
 import {
   DigitsPreferences,
@@ -16,6 +17,12 @@ const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOption
   supervised: { train: "completion" },
   preference: { train: "preference", eval: "preference" },
 };
+
+function needsOf(config: Partial<Config>): NonNullable<(typeof NEEDS)[Flow]> {
+  const isUnpaired = config.flow === "preference" && unpairedOf(config.algorithm!) !== null;
+  if (isUnpaired) return { train: "unpaired", eval: "unpaired" };
+  return NEEDS[config.flow!] ?? { train: "prompt" };
+}
 
 type Training = { train?: TrainingSource[]; teach?: "all" | "last" };
 type HeldOut = { problems?: number | null; pairs?: number | null };
@@ -42,7 +49,7 @@ export async function rowTables(
   const completion = teach === "all" ? "every_turn" : "completion";
   const sources = train.map(({ weight: _, ...source }) => source);
   const tables: RowTables = {};
-  const needs = NEEDS[config.flow!] ?? { train: "prompt" };
+  const needs = needsOf(config);
   if (train.length > 0) {
     const wanted = needs.train === "completion" ? completion : needs.train;
     tables.train = await loadRows(sources, { home, say, needs: wanted });

@@ -19,6 +19,7 @@ import {
 import { ensureTrl } from "../environments.ts";
 import { randomStep, uniform } from "./steps.ts";
 import { runTorch, TorchDriver } from "./torch.ts";
+import { near } from "./worked.ts";
 
 const TRL = new TorchDriver(
   new URL("trl_driver.py", import.meta.url).pathname,
@@ -26,10 +27,15 @@ const TRL = new TorchDriver(
 );
 
 type Side = Record<string, unknown>;
-type Outcome = { loss: number; gradients: Record<string, number[][]>; advantages?: number[] };
+type Outcome = {
+  loss: number;
+  gradients: Record<string, number[][]>;
+  advantages?: number[];
+  metrics?: Record<string, number>;
+};
 type Case = {
   /** TRL's trainer, and what is set on it. */
-  trainer: "grpo" | "rloo" | "dpo" | "sft";
+  trainer: "grpo" | "rloo" | "dpo" | "kto" | "sft";
   trl: Side;
   name: keyof typeof ALGORITHMS;
   ours?: Side;
@@ -185,18 +191,45 @@ const CASES: Case[] = [
     name: "dpo",
     ours: { length_normalised: true },
   },
+  { trainer: "kto", trl: {}, name: "kto" },
+  {
+    trainer: "kto",
+    trl: { beta: 0.5, desirable_weight: 1.33, undesirable_weight: 0.7 },
+    name: "kto",
+    ours: { beta: 0.5, desirable_weight: 1.33, undesirable_weight: 0.7 },
+  },
+  {
+    trainer: "kto",
+    trl: { loss_type: "apo_zero_unpaired", undesirable_weight: 2 },
+    name: "kto",
+    ours: { loss: "apo_zero_unpaired", undesirable_weight: 2 },
+  },
   { trainer: "sft", trl: {}, name: "sft" },
 ];
+
+/** What KTO measures, by TRL's names. */
+const KTO_METRICS: Record<string, string> = {
+  kl: "policy/kl_ref",
+  "rewards/chosen": "reward/chosen",
+  "rewards/rejected": "reward/rejected",
+  "rewards/margins": "reward/margin",
+  "logps/chosen": "policy/chosen_logp",
+  "logps/rejected": "policy/rejected_logp",
+};
+/** Of each sequence: desirable, undesirable, or there to estimate the KL. */
+const LABELS = [1, 0, -1, 0, 1, 0];
 
 const GROUP = 3;
 const SEEDS = [1, 2, 4];
 
 /** Sequences in groups of one size, as TRL has them, or in pairs; none without a token. */
 function sequencesOf(seed: number, { pairs }: { pairs: boolean }): EvaluatedSequence[] {
-  const { sequences } = randomStep(seed, { pairs });
-  return pairs
-    ? [...sequences]
-    : sequences.map((one, s) => ({ ...one, group: Math.floor(s / GROUP) }));
+  const { sequences: random } = randomStep(seed, { pairs });
+  const sequences = random.map((one, s) => ({
+    ...one,
+    inputs: { ...one.inputs, label: LABELS[s]! },
+  }));
+  return pairs ? sequences : sequences.map((one, s) => ({ ...one, group: Math.floor(s / GROUP) }));
 }
 
 /** A token column as credit has it: of sampled tokens only. */
@@ -286,6 +319,9 @@ for (const { trainer, trl, name, ours = {}, old_is_current, cut, weights = [1] }
       const share = cut === "counts" ? masked.filter((is) => !is).length / masked.length : 1;
       same([share * found.loss], [theirs.loss], "loss");
       deepStrictEqual(Object.keys(found.gradients).sort(), Object.keys(theirs.gradients).sort());
+      for (const [name, ours] of theirs.metrics ? Object.entries(KTO_METRICS) : []) {
+        if (ours in found.metrics) near(found.metrics[ours]!, theirs.metrics![name]!, 1e-10);
+      }
       for (const [input, rows] of Object.entries(theirs.gradients)) {
         same(
           found.gradients[input]!.flat().map((slope) => share * slope),

@@ -12,6 +12,8 @@ export function uniform(seed: number): () => number {
   };
 }
 
+/** By the seed modulo 3: none undesirable, none but undesirable, every kind. 0: mismatched. */
+const LABELS = [[1, 0, 1, 0, 1, 0], [-1, -1, -1, -1, -1, -1], [1, 0, -1, 0, -1, 1]];
 const ADVANTAGES = [1.3, -0.7, 0, 0.4, -1.6, 0.9, -0.2, 2.1];
 
 /**
@@ -33,7 +35,8 @@ export function randomStep(
       group,
       advantage: ADVANTAGES[(s + seed) % ADVANTAGES.length]!,
     });
-    return empty && s === 4 ? { ...one, mask: one.mask.map(() => 0) } : one;
+    const labelled = { ...one, inputs: { ...one.inputs, label: LABELS[seed % 3]![s]! } };
+    return empty && s === 4 ? { ...labelled, mask: one.mask.map(() => 0) } : labelled;
   });
   return {
     sequences: sequences.map((one) => withMasked(one, NaN)),

@@ -17,10 +17,11 @@ Deno.test("an algorithm is in the table of the flow that has what it learns from
   deepStrictEqual(online.filter(({ credit }) => credit === undefined), []);
   const rows = Object.values<AnyAlgorithm>({ ...SUPERVISED_ALGORITHMS, ...PREFERENCE_ALGORITHMS });
   deepStrictEqual(rows.filter(({ credit }) => credit !== undefined), []);
-  const pairs = Object.values<AnyAlgorithm>(ALGORITHMS).filter((algorithm) =>
-    traceAlgorithm(algorithm, {}).loss.nodes.some(({ kind }) => kind === "pair")
-  );
-  deepStrictEqual(pairs.map(({ name }) => name), Object.keys(PREFERENCE_ALGORITHMS));
+  const preferring = Object.values<AnyAlgorithm>(ALGORITHMS).filter((algorithm) => {
+    const { inputs, nodes } = traceAlgorithm(algorithm, {}).loss;
+    return inputs.includes("label") || nodes.some(({ kind }) => kind === "pair");
+  });
+  deepStrictEqual(preferring.map(({ name }) => name), Object.keys(PREFERENCE_ALGORITHMS));
 });
 
 /** A column of verl's rows has the name of an algorithm. */

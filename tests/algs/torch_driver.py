@@ -19,7 +19,7 @@ from holdfast_worker.loss import LossProgram, MicroBatch, count_step, program, r
 from holdfast_worker.loss.interpreter import MicroBatchValues
 from simulated_ranks import in_ranks
 
-SEQUENCE_INPUTS = ("score", "staleness")
+SEQUENCE_INPUTS = ("score", "staleness", "label")
 SIDED = ("clamp", "minimum", "maximum", "lt", "le")
 NAN = float("nan")
 

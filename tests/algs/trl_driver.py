@@ -21,6 +21,8 @@ from trl import (
     DPOTrainer,
     GRPOConfig,
     GRPOTrainer,
+    KTOConfig,
+    KTOTrainer,
     RLOOConfig,
     RLOOTrainer,
     SFTConfig,
@@ -282,6 +284,56 @@ def dpo(argument: dict[str, Any]) -> dict[str, Any]:
     return {"loss": loss.item(), "gradients": {"logp": round.gradients(leaf)}}
 
 
+def kto(argument: dict[str, Any]) -> dict[str, Any]:
+    """Sequences of label 0 are what the KL is estimated with. The first id of a row names it."""
+    config = config_of(KTOConfig, argument["settings"])
+    round = Round(argument["sequences"], holes=True)
+    mask = masks_of(round)
+    labels = [one["inputs"]["label"] for one in round.sequences]
+    own = [place for place, label in enumerate(labels) if label != 0]
+    mismatched = [place for place, label in enumerate(labels) if label == 0]
+
+    def model_of(name: str) -> tuple[Any, torch.Tensor]:
+        leaf = round.padded(name).requires_grad_()
+
+        def forward(input_ids: torch.Tensor, **_: Any) -> Outputs:
+            order = input_ids[:, 0].tolist()
+            return Outputs((leaf * mask)[order][:, 1:], mask[order][:, 1:])
+
+        return forward, leaf
+
+    def rows(order: list[int], prefix: str) -> dict[str, torch.Tensor]:
+        ids = mask[order].long()
+        ids[:, 0] = torch.tensor(order)
+        return {
+            f"{prefix}input_ids": ids,
+            f"{prefix}attention_mask": torch.ones_like(ids),
+            f"{prefix}completion_mask": mask[order].long(),
+        }
+
+    model, leaf = model_of("logp")
+    copied = "beta desirable_weight undesirable_weight loss_type".split()
+    trainer = bare(KTOTrainer, config, **{name: getattr(config, name) for name in copied})
+    trainer.__dict__.update(
+        calculate_KL=config.loss_type == "kto",
+        precompute_ref_logps=False,
+        ref_model=model_of("ref_logp")[0],
+    )
+    inputs = {
+        **rows(own, ""),
+        **rows(mismatched, "KL_"),
+        "label": torch.tensor([labels[place] > 0 for place in own]),
+    }
+    loss = trainer._compute_loss(model, inputs, return_outputs=False)
+    loss.backward()
+    metrics = {name: values[-1] for name, values in trainer._metrics["train"].items()}
+    return {
+        "loss": loss.item(),
+        "gradients": {"logp": round.gradients(leaf)},
+        "metrics": metrics,
+    }
+
+
 def sft(argument: dict[str, Any]) -> dict[str, Any]:
     config = config_of(SFTConfig, argument["settings"])
     round = Round(argument["sequences"], holes=True)
@@ -301,7 +353,7 @@ def sft(argument: dict[str, Any]) -> dict[str, Any]:
     return {"loss": loss.item(), "gradients": {"logp": round.gradients(leaf)}}
 
 
-COMMANDS = {"grpo": grpo, "rloo": rloo, "dpo": dpo, "sft": sft}
+COMMANDS = {"grpo": grpo, "rloo": rloo, "dpo": dpo, "kto": kto, "sft": sft}
 
 
 def main() -> None:

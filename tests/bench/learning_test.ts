@@ -76,11 +76,12 @@ Deno.test("RoundWatch of a supervised loop counts rows and ends with the last ro
 
 Deno.test("learned() knows what each algorithm is judged by", () => {
   const labels = Object.keys(ALGORITHMS).map((name) => [name, learned(name).label]);
-  const { sft, dpo, reward_model, ...online } = Object.fromEntries(labels) as Record<
+  const { sft, dpo, kto, reward_model, ...online } = Object.fromEntries(labels) as Record<
     string,
     string
   >;
   deepStrictEqual([dpo, reward_model], ["pairs told apart", "pairs told apart"]);
+  strictEqual(kto, "completions told apart");
   match(sft!, /probability/);
   deepStrictEqual(new Set(Object.values(online)), new Set(["mean reward"]));
 });

@@ -166,6 +166,7 @@ Deno.test("the list of algorithms is as the code and the pages have it", () => {
   deepStrictEqual(needs["[`ppo`](ppo.md)"], ["rewards", "1", "if asked for", "yes"]);
   deepStrictEqual(needs["[`rloo`](rloo.md)"], ["rewards", "2", "yes", "no"]);
   deepStrictEqual(needs["[`dpo`](dpo.md)"], ["pairs", "–", "yes", "no"]);
+  deepStrictEqual(needs["[`kto`](kto.md)"], ["labelled rows or pairs", "–", "yes", "no"]);
   deepStrictEqual(needs["[`sft`](sft.md)"], ["rows", "–", "no", "no"]);
 });
 

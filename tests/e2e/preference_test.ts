@@ -11,7 +11,13 @@ const PAIRS = 128;
 /** Better than chance by more than four standard deviations of 128 coin flips. */
 const ACCURACY_MIN = 0.7;
 
-type Judged = { name: string; pairs: number; pair_accuracy: number; pair_margin: number };
+type Judged = {
+  name: string;
+  pairs: number;
+  completions?: number;
+  pair_accuracy: number;
+  pair_margin: number;
+};
 
 async function run(
   home: string,
@@ -27,14 +33,15 @@ function judged(shown: Shown): Judged[] {
   return shown.evaluations as unknown as Judged[];
 }
 
-Deno.test("DPO and a reward model tell right answers from wrong ones on pairs they never saw, and the reward model serves", async () => {
+Deno.test("DPO, KTO and a reward model tell right answers from wrong ones on pairs they never saw, and the reward model serves", async () => {
   await withFreshHome(async (home) => {
-    for (const name of ["dpo", "reward_model"]) {
+    for (const name of ["dpo", "kto", "reward_model"]) {
       const config = [`configs/algorithms/${name}.yaml`, `seed=${SEED}`, `model.seed=${SEED}`];
       const output = await run(home, [...config, "--id", name]);
       const shown = await show(home, name);
       const [before, after] = judged(shown);
-      deepStrictEqual([before!.name, after!.name, after!.pairs], ["before", "after", PAIRS]);
+      const { pairs, completions = 2 * pairs } = after!;
+      deepStrictEqual([before!.name, after!.name, completions], ["before", "after", 2 * PAIRS]);
       strictEqual(
         before!.pair_accuracy,
         0,
@@ -47,7 +54,10 @@ Deno.test("DPO and a reward model tell right answers from wrong ones on pairs th
       ok(after!.pair_margin > 0);
       strictEqual(shown.metrics["eval/pair_accuracy"], after!.pair_accuracy);
       strictEqual(shown.ledger.read, 0);
-      match(output, /evaluation after: 0\.\d+ right of 128 pairs, margin \d/);
+      match(
+        output,
+        /evaluation after: 0\.\d+ right of (?:128 pairs|256 completions), margin \d/,
+      );
     }
     const reward = `reward=[{name: reward_model, path: ${home}/runs/reward_model/final}]`;
     await run(home, [
@@ -65,7 +75,6 @@ Deno.test("DPO and a reward model tell right answers from wrong ones on pairs th
 });
 
 const SHORT = [
-  "configs/algorithms/dpo.yaml",
   "rounds=6",
   "pairs_per_round=16",
   "evaluate.pairs=16",
@@ -80,24 +89,27 @@ const SHORT = [
  */
 const FAULT = "kill:trainer@micro_batch:40,kill:engine@append:38";
 
-Deno.test("a preference run whose trainer and then engine are killed ends with the bits of a calm one, and verifies", async () => {
-  await withFreshHome(async (home) => {
-    await run(home, [...SHORT, "--id", "calm"]);
-    const place = at({ home, store: null });
-    const killed = await rl(["run", ...SHORT, "--id", "killed", ...place], {
-      HOLDFAST_FAULT: FAULT,
+for (const name of ["dpo", "kto"]) {
+  Deno.test(`a ${name} run whose trainer and then engine are killed ends with the bits of a calm one, and verifies`, async () => {
+    await withFreshHome(async (home) => {
+      const short = [`configs/algorithms/${name}.yaml`, ...SHORT];
+      await run(home, [...short, "--id", "calm"]);
+      const place = at({ home, store: null });
+      const killed = await rl(["run", ...short, "--id", "killed", ...place], {
+        HOLDFAST_FAULT: FAULT,
+      });
+      strictEqual(killed.signal, "SIGKILL", killed.output);
+      const resumed = await rl(["resume", "killed", ...place], {});
+      strictEqual(resumed.code, 0, resumed.output);
+      const [calm, other] = [await show(home, "calm"), await show(home, "killed")];
+      deepStrictEqual([other.policy, judged(other)], [calm.policy, judged(calm)]);
+      const causes = other.recoveries.map(({ cause }) => cause);
+      ok(
+        causes.includes("worker_lost") && causes.includes("engine_lost"),
+        JSON.stringify(other.recoveries),
+      );
+      const verified = await rl(["verify", "killed", ...place], {});
+      strictEqual(verified.code, 0, verified.output);
     });
-    strictEqual(killed.signal, "SIGKILL", killed.output);
-    const resumed = await rl(["resume", "killed", ...place], {});
-    strictEqual(resumed.code, 0, resumed.output);
-    const [calm, other] = [await show(home, "calm"), await show(home, "killed")];
-    deepStrictEqual([other.policy, judged(other)], [calm.policy, judged(calm)]);
-    const causes = other.recoveries.map(({ cause }) => cause);
-    ok(
-      causes.includes("worker_lost") && causes.includes("engine_lost"),
-      JSON.stringify(other.recoveries),
-    );
-    const verified = await rl(["verify", "killed", ...place], {});
-    strictEqual(verified.code, 0, verified.output);
   });
-});
+}

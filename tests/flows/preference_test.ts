@@ -1,5 +1,5 @@
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/strict";
-import type { Batch } from "../../data/mod.ts";
+import { type Batch, type Row, tableOf } from "../../data/mod.ts";
 import { type MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { preference } from "../../flows/preference.ts";
 import { runView } from "../../runs/mod.ts";
@@ -136,4 +136,55 @@ Deno.test("preference: rows that were not read as preferences are named", async 
   });
   strictEqual(outcome.status, "failed");
   ok(JSON.stringify(outcome).includes("was not read as a preference"));
+});
+
+/** A pair, a good completion, a bad one, and again. */
+const LABELLED = tableOf(
+  Array.from({ length: 6 }, (_, n): Row => {
+    const row = { row_id: `row-${n}`, prompt: `say ${n}`, completion: `${n} said`, columns: {} };
+    return n % 3 === 0 ? { ...row, rejected: `${n} bad` } : { ...row, label: n % 3 === 1 };
+  }),
+  "labelled",
+);
+
+async function ranKto(algorithm: Record<string, unknown> = {}) {
+  const places = await stores();
+  const config = preferenceConfig(places.model, {
+    algorithm: { name: "kto", ...algorithm },
+    rounds: 2,
+    pairs_per_round: 6,
+  });
+  const rows = { train: LABELLED, eval: LABELLED };
+  const executed = await execute(preference, config, { ...places, rows });
+  strictEqual(executed.outcome.status, "done", JSON.stringify(executed.outcome));
+  const asked = executed.trainer.calls.filter(({ op }) => op === "train");
+  const batches = await Promise.all(asked.map(async ({ args }) => {
+    const { batch } = args as { batch: { sha256: string; bytes: number } };
+    return await places.artifacts.getJson(batch) as Extract<Batch, { kind: "unpaired" }>;
+  }));
+  const head = (await places.store.head("run"))!;
+  const { evaluations } = await runView(places.store, head, { workers: [], metrics: {} });
+  return { batches, evaluations: evaluations as PairEvaluation[] };
+}
+
+Deno.test("preference with kto learns from labelled rows and from pairs, each row once an epoch", async () => {
+  const { batches, evaluations } = await ranKto();
+  deepStrictEqual(batches.map(({ columns }) => Object.keys(columns)), Array(2).fill(["ref_logp"]));
+  for (const { completions, mismatched } of batches) {
+    strictEqual(new Set(completions.map(({ row_id }) => row_id)).size, 6);
+    deepStrictEqual(
+      [true, false].map((is) => completions.filter(({ label }) => label === is).length),
+      [4, 4],
+    );
+    ok(mismatched!.every((place, i) => completions[place]!.prompt !== completions[i]!.prompt));
+  }
+  deepStrictEqual(evaluations.map(({ name, pairs, completions }) => [name, pairs, completions]), [
+    ["before", 0, 6],
+    ["after", 0, 6],
+  ]);
+});
+
+Deno.test("preference with kto's apo_zero_unpaired spends nothing on mismatched completions", async () => {
+  const { batches } = await ranKto({ loss: "apo_zero_unpaired" });
+  ok(batches.every(({ mismatched }) => mismatched === undefined));
 });

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-KINDS = {"score": "sequence", "length": "sequence", "staleness": "sequence", "margin": "pair"}
+KINDS = {
+    "score": "sequence",
+    "length": "sequence",
+    "staleness": "sequence",
+    "label": "sequence",
+    "margin": "pair",
+}
 RESULTS = {
     "perSequenceSum": "sequence",
     "perSequenceMean": "sequence",
@@ -90,6 +96,31 @@ def preference(beta: float = 0.1) -> dict[str, Any]:
     gain = n("perSequenceSum", n("sub", n.input("logp"), n.input("ref_logp")))
     gap = n("mul", n("sub", n("chosen", gain), n("rejected", gain)), n.scalar(beta))
     return _pairwise(n, gap, gap)
+
+
+def labelled(beta: float = 0.1) -> dict[str, Any]:
+    """
+    KTO: one minus the sigmoid of beta times how far a completion's gain on the reference is on its
+    label's side of z_0, the mean gain of the mismatched ones, at least 0.
+    """
+    n = Nodes()
+    label = n.input("label")
+    rows = n("square", label)
+    mismatched = n("sub", n.scalar(1.0), rows)
+    gain = n("perSequenceSum", n("sub", n.input("logp"), n.input("ref_logp")))
+    mean = n("div", n("stepSum", n("mul", gain, mismatched)), n("stepSum", mismatched))
+    kl = n("detach", n("maximum", mean, n.scalar(0.0)))
+    side = n("mul", n("sub", gain, kl), label)
+    value = n("sigmoid", n("mul", side, n.scalar(beta)))
+    losses = n("mul", n("sub", n.scalar(1.0), value), rows)
+    count = n("stepSum", rows)
+    return n.expression(
+        n("div", n("stepSum", losses), count),
+        **{
+            "reward/accuracy": n("div", n("stepSum", n("lt", n.scalar(0.0), side)), count),
+            "policy/kl_ref": kl,
+        },
+    )
 
 
 def comparison() -> dict[str, Any]:

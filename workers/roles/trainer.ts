@@ -17,6 +17,7 @@ import {
   Schedule,
   ScoredColumn,
   StepCut,
+  UnpairedCompletion,
 } from "../../data/mod.ts";
 import { onGpu } from "../fleet/gpus.ts";
 import { checkSameSteps } from "./check_same_steps.ts";
@@ -42,7 +43,7 @@ import {
 } from "./role.ts";
 
 const [SequenceColumn, TokenColumn] = Column.options;
-const [TrajectoryBatch, SupervisedBatch, PreferenceBatch] = Batch.options;
+const [TrajectoryBatch, SupervisedBatch, PreferenceBatch, UnpairedBatch] = Batch.options;
 
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
@@ -121,7 +122,8 @@ const operations = {
     args: z.strictObject({
       model_path: z.string(),
       use: z.enum(["prompt", "completion", "preference"]).describe(
-        "What rows contain besides a prompt.",
+        "What rows contain besides a prompt. preference: a completion, and a second one if " +
+          "`rejected` is there.",
       ),
       rows: ArtifactRef.describe("JSON: a list of rows."),
       chat: Chat.nullable().describe(
@@ -326,6 +328,8 @@ export const trainerRole = defineRole({
     TrajectoryBatch,
     SupervisedBatch,
     PreferenceBatch,
+    UnpairedCompletion,
+    UnpairedBatch,
   },
   reads: { Batch },
   // `Materialiser` knows which checkpoint, and which recorded batches come after it.

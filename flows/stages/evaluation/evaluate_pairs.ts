@@ -9,11 +9,17 @@ import { lossOf } from "../train_policy.ts";
 const /** @internal */ pairEvaluationSchema = z.strictObject({
   name: z.string(),
   pairs: z.int(),
+  completions: z.int().optional().describe(
+    "Labelled completions that were judged one by one; absent: pairs were.",
+  ),
   loss: z.number(),
   pair_accuracy: z.number().describe(
-    "Share of pairs whose chosen side has the higher reward; a tie is wrong.",
+    "Share of pairs whose chosen side has the higher reward, or of completions whose reward is on " +
+      "their label's side of the reference point; a tie is wrong.",
   ),
-  pair_margin: z.number().describe("Mean of the chosen side's reward minus the rejected side's."),
+  pair_margin: z.number().describe(
+    "Mean reward of the chosen sides, or desirable completions, minus that of the others.",
+  ),
 });
 /** How well a policy tells held-out pairs apart. */
 export type PairEvaluation = z.infer<typeof pairEvaluationSchema>;
@@ -69,8 +75,10 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
             }`,
         );
       }
-      const pairs = read.kind === "preference" ? read.pairs.length : 0;
-      const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
+      const judged = read.kind === "unpaired"
+        ? { pairs: 0, completions: read.completions.length }
+        : { pairs: read.kind === "preference" ? read.pairs.length : 0 };
+      const summary = { name, ...judged, loss: told.loss, pair_accuracy, pair_margin };
       ctx.note("evaluation", name, summary);
       const under = set === undefined ? "eval" : `eval/${set}`;
       const metrics = {

@@ -32,6 +32,11 @@ Deno.test("evaluationText() shows no sign before a margin or a mean reward that 
     evaluationText({ name: "b", pairs: 8, loss: 0.7, pair_accuracy: 0.5, pair_margin: margin }),
     "0.500 right of 8 pairs, margin -0.001",
   );
+  const judged = { name: "b", pairs: 0, completions: 9, loss: 0.7, pair_accuracy: 0.5 };
+  strictEqual(
+    evaluationText({ ...judged, pair_margin: 1 }),
+    "0.500 right of 9 completions, margin 1.000",
+  );
 });
 
 Deno.test("evaluationText() shows pass@k and pass^k of every k up to 8, and beyond of powers of two and the last", () => {

@@ -52,6 +52,38 @@ Deno.test("a warm-up needs a model with a vocabulary", () => {
   }]);
 });
 
+Deno.test("a warm-up on rows with labels would teach bad ones, on a task's pairs it does not", () => {
+  const warmup = PreferenceConfig.shape.warmup.parse({ rounds: 1, rows_per_round: 4 });
+  const of = (name: string) => ({ model: MODEL, algorithm: AlgorithmChoice.parse({ name }) });
+  const data = { eval: [] };
+  deepStrictEqual(issues({ ...of("kto"), task: TASK, warmup }), []);
+  deepStrictEqual(issues({ ...of("kto"), data, warmup: null }), []);
+  deepStrictEqual(issues({ ...of("dpo"), data, warmup }), []);
+  deepStrictEqual(issues({ ...of("kto"), data, warmup }), [{
+    path: ["warmup"],
+    message: "would also teach completions that are labelled undesirable: use null, and start " +
+      "from a model that was fine-tuned on good ones",
+  }]);
+});
+
+Deno.test("completions of different prompts need two rows", () => {
+  const of = (algorithm: Record<string, unknown>) => ({
+    model: MODEL,
+    task: TASK,
+    algorithm: AlgorithmChoice.parse(algorithm),
+  });
+  const one = { pairs_per_round: 1, evaluate: { pairs: 1 } };
+  const message = "is 1; kto estimates the KL with completions of different prompts: at least 2";
+  deepStrictEqual(issues({ ...of({ name: "kto" }), ...one }), [
+    { path: ["pairs_per_round"], message },
+    { path: ["evaluate", "pairs"], message },
+  ]);
+  const two = { pairs_per_round: 2, evaluate: { pairs: null } };
+  deepStrictEqual(issues({ ...of({ name: "kto" }), ...two }), []);
+  deepStrictEqual(issues({ ...of({ name: "kto", loss: "apo_zero_unpaired" }), ...one }), []);
+  deepStrictEqual(issues({ ...of({ name: "dpo" }), ...one }), []);
+});
+
 Deno.test("other flows have none of these rules", () => {
   deepStrictEqual(issues({ flow: "online", model: {} }), []);
 });

@@ -80,6 +80,7 @@ Deno.test("templateOf() is the configuration of what learns from the same", () =
   deepStrictEqual(like("ppo"), "algorithms/grpo");
   deepStrictEqual(like("reward_model"), "algorithms/reward_model");
   deepStrictEqual(like("dpo"), "algorithms/dpo");
+  deepStrictEqual(like("kto"), "algorithms/kto");
   deepStrictEqual(like("sft"), "sft");
   deepStrictEqual(templateOf(toy), "configs/sft.yaml");
 });

@@ -4,7 +4,7 @@
  */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
-import { OnlineConfig, settingsOf } from "../../../configs/mod.ts";
+import { OnlineConfig, PreferenceConfig, settingsOf } from "../../../configs/mod.ts";
 import { setting } from "../../../data/mod.ts";
 import { fixedByPrefix, readsOtherRows } from "../../../runs/forks/fixed_by_prefix.ts";
 import { REPLAN_FIELDS } from "../../../workers/mod.ts";
@@ -83,4 +83,23 @@ Deno.test("fixedByPrefix() names a changed block once", () => {
   const found = fixedByPrefix({ schema, before, after, loop: "round", round: 0 });
   deepStrictEqual(found.map(({ path }) => path), ["model"]);
   ok(settingsOf(schema).some(({ path }) => path === "model.turn_end"));
+});
+
+Deno.test("fixedByPrefix() keeps whether held-out rows are pairs or completions with a label", () => {
+  const model = { path: "m" };
+  const config = { flow: "preference", rounds: 4, pairs_per_round: 2, model };
+  const changed = (from: object, to: object, round = 2) =>
+    fixedByPrefix({
+      schema: PreferenceConfig,
+      before: PreferenceConfig.parse({ ...config, algorithm: from }),
+      after: PreferenceConfig.parse({ ...config, algorithm: to }),
+      loop: "round",
+      round,
+    }).map(({ path }) => path);
+  const [dpo, kto] = [{ name: "dpo" }, { name: "kto" }];
+  deepStrictEqual(changed(dpo, kto), ["algorithm"]);
+  deepStrictEqual(changed(kto, dpo), ["algorithm"]);
+  deepStrictEqual(changed(kto, { ...kto, loss: "apo_zero_unpaired" }), ["algorithm"]);
+  deepStrictEqual(changed(kto, { ...kto, beta: 0.5 }), []);
+  deepStrictEqual(changed(dpo, kto, 0), []);
 });

@@ -70,6 +70,7 @@ const FLOWS: Record<string, Record<string, unknown>> = {
   },
   "sft": { flow: "supervised", rows_per_round: 3, algorithm: { name: "sft" } },
   "dpo": { flow: "preference", pairs_per_round: 3, algorithm: { name: "dpo" }, rows: PAIRS },
+  "kto": { flow: "preference", pairs_per_round: 3, algorithm: { name: "kto" }, rows: PAIRS },
   "a reward model": {
     flow: "preference",
     pairs_per_round: 3,

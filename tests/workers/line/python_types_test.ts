@@ -26,7 +26,7 @@ Deno.test("every operation of every role has its arguments and its answer in Pyt
 
 Deno.test("artifacts that operations read are unions of the role's parts", () => {
   const { types } = pythonTypesTexts();
-  match(types, /^Batch = TrajectoryBatch \| SupervisedBatch \| PreferenceBatch$/m);
+  match(types, /^Batch = TrajectoryBatch \| SupervisedBatch \| PreferenceBatch \| UnpairedBatch$/m);
   match(
     types,
     /^class TrajectoryBatch\(.*, tag_field="kind", tag="trajectories"\):\n {4}groups: /m,

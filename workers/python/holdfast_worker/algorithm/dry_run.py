@@ -140,6 +140,8 @@ class SyntheticStep:
             ]
         if name == "staleness":
             return [np.array([float(place % 3)]) for place in range(len(LENGTHS))]
+        if name == "label":
+            return [np.array([float(place % 3 - 1)]) for place in range(len(LENGTHS))]
         positive = name in ("entropy", "margin")
         sizes = LENGTHS if kind_of(name) == "token" else [1] * len(LENGTHS)
         return [

@@ -29,6 +29,7 @@ KINDS = {
     "length": "sequence",
     "group_length": "sequence",
     "staleness": "sequence",
+    "label": "sequence",
     "margin": "pair",
     "n_tokens": "step",
     "n_sequences": "step",

@@ -26,6 +26,8 @@ from holdfast_worker.wire.types import (
     SequenceColumn,
     SupervisedBatch,
     TrajectoryBatch,
+    UnpairedBatch,
+    UnpairedCompletion,
 )
 
 ReadArtifact = Callable[[ArtifactRef], bytes]
@@ -92,6 +94,8 @@ def read_sequences(batch: Batch, read: ReadArtifact, tokenizer: Any) -> list[Seq
         return _trajectory_sequences(batch, read)
     if isinstance(batch, SupervisedBatch):
         return _supervised_sequences(batch, tokenizer)
+    if isinstance(batch, UnpairedBatch):
+        return _unpaired_sequences(batch, read, tokenizer)
     return _pair_sequences(batch, read, tokenizer)
 
 
@@ -126,7 +130,7 @@ def _supervised_sequences(batch: SupervisedBatch, tokenizer: Any) -> list[Sequen
 
 
 @contextmanager
-def _row_named(row: Row | PreferencePair) -> Generator[None]:
+def _row_named(row: Row | PreferencePair | UnpairedCompletion) -> Generator[None]:
     """What cannot be encoded says of which row."""
     try:
         yield
@@ -144,24 +148,70 @@ def _pair_sequences(
     sequences: list[SequenceData] = []
     for place, pair in enumerate(batch.pairs):
         for side, completion in (("chosen", pair.chosen), ("rejected", pair.rejected)):
-            with _row_named(pair):
-                tokens, mask = encode_supervised(
-                    tokenizer,
-                    plain(pair.prompt),
-                    plain(completion),
-                    plain(batch.chat),
-                    tools=plain(pair.tools),
-                )
-            if len(tokens) > tokenizer.model_max_length:
-                raise BadDataError(
-                    f"Cannot train on row '{pair.row_id}' "
-                    f"because its {side} side has {len(tokens)} tokens, prompt and "
-                    f"all: the model has room for {tokenizer.model_max_length}, and half an answer is no preference. "
-                    "Shorten the row or remove it"
-                )
-            sequence = SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
+            tokens, mask = _answered(tokenizer, pair, completion, batch.chat, called=f"{side} side")
+            sequence = SequenceData(tokens, mask, place)
             sequence.sequence_columns["margin"] = float(pair.margin)
             sequences.append(sequence)
+    _add_columns(batch, sequences, read)
+    return sequences
+
+
+def _answered(
+    tokenizer: Any,
+    row: PreferencePair | UnpairedCompletion,
+    completion: Any,
+    chat: Any,
+    *,
+    called: str,
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Tokens and mask of a row's prompt with one completion, which is never cut."""
+    with _row_named(row):
+        tokens, mask = encode_supervised(
+            tokenizer,
+            plain(row.prompt),
+            plain(completion),
+            plain(chat),
+            tools=plain(row.tools),
+        )
+    if len(tokens) > tokenizer.model_max_length:
+        raise BadDataError(
+            f"Cannot train on row '{row.row_id}' "
+            f"because its {called} has {len(tokens)} tokens, prompt and "
+            f"all: the model has room for {tokenizer.model_max_length}, and half an answer is no preference. "
+            "Shorten the row or remove it"
+        )
+    return np.asarray(tokens, np.int32), _mask(mask)
+
+
+def _unpaired_sequences(
+    batch: UnpairedBatch, read: ReadArtifact, tokenizer: Any
+) -> list[SequenceData]:
+    """
+    Every completion; where the batch has mismatched ones, each is followed by that of a different
+    prompt behind the same prompt, with the label 0. Both are one group.
+    """
+    encoded = [
+        _answered(tokenizer, one, one.completion, batch.chat, called="completion")
+        for one in batch.completions
+    ]
+    sequences: list[SequenceData] = []
+    for place, (tokens, mask) in enumerate(encoded):
+        own = SequenceData(tokens, mask, place)
+        own.sequence_columns["label"] = 1.0 if batch.completions[place].label else -1.0
+        sequences.append(own)
+        if batch.mismatched is UNSET:
+            continue
+        other, other_mask = encoded[batch.mismatched[place]]
+        prompt, begin = int(mask.argmax()), int(other_mask.argmax())
+        room = tokenizer.model_max_length
+        mismatched = SequenceData(
+            # Only the KL is estimated with it: it may lose its end where it is too long.
+            np.concatenate([tokens[:prompt], other[begin:]])[:room],
+            np.concatenate([mask[:prompt], other_mask[begin:]])[:room],
+            place,
+        )
+        mismatched.sequence_columns["label"] = 0.0
+        sequences.append(mismatched)
     _add_columns(batch, sequences, read)
     return sequences
 
@@ -218,7 +268,9 @@ def _from_trajectory(
 
 
 def _add_columns(
-    batch: TrajectoryBatch | PreferenceBatch, sequences: list[SequenceData], read: ReadArtifact
+    batch: TrajectoryBatch | PreferenceBatch | UnpairedBatch,
+    sequences: list[SequenceData],
+    read: ReadArtifact,
 ) -> None:
     for name, column in batch.columns.items():
         if isinstance(column, SequenceColumn):

@@ -11,7 +11,7 @@ from holdfast_worker.loss import MicroBatch
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import SequenceData
 
-SEQUENCE_INPUTS = {"staleness"}  # [B]
+SEQUENCE_INPUTS = {"staleness", "label"}  # [B]
 PAIR_INPUTS = {"margin"}  # [B / 2]; every other column is [B, T]
 
 

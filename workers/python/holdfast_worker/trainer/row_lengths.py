@@ -29,12 +29,15 @@ PROGRESS_ROWS = 1000
 
 
 class Measured(TypedDict):
-    """Of a row, what is measured: its prompt, and its completion or both sides."""
+    """
+    Of a row, what is measured: its prompt, and its completion or both sides. `rejected`: missing
+    where a completion has no partner.
+    """
 
     row_id: str
     prompt: Prompt
     completion: Prompt
-    rejected: Prompt
+    rejected: NotRequired[Prompt]
     tools: NotRequired[str]
 
 
@@ -128,7 +131,9 @@ def _of_row(row: Measured, args: TrainerMeasureRows, model: _Model) -> tuple[int
         refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
         return prompt, prompt
     # The engine sends rows that have what is to be measured.
-    sides = [row["completion"], *([row["rejected"]] if use == "preference" else [])]
+    sides = [row["completion"]]
+    if use == "preference" and "rejected" in row:
+        sides.append(row["rejected"])
     for side in sides:
         refuse_ignored(tokenizer, row["prompt"], side, chat, tools=tools)
     encoded = (

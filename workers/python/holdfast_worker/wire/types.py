@@ -126,6 +126,7 @@ class Row(Received, frozen=True, kw_only=True):
     completion: str | list[Message] | UnsetType = UNSET
     rejected: str | list[Message] | UnsetType = UNSET
     margin: Number | UnsetType = UNSET
+    label: bool | UnsetType = UNSET
     answer: str | UnsetType = UNSET
     tools: str | UnsetType = UNSET
     columns: dict[str, JsonValue]
@@ -175,6 +176,24 @@ class SupervisedBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag
 
 class PreferenceBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag="preference"):
     pairs: list[PreferencePair]
+    chat: Chat | UnsetType = UNSET
+    columns: dict[str, SequenceColumn | TokenColumn]
+    temperature: Number
+    coef: dict[str, Number]
+    updates: list[list[int]]
+
+
+class UnpairedCompletion(Received, frozen=True, kw_only=True):
+    row_id: str
+    prompt: str | list[Message]
+    completion: str | list[Message]
+    label: bool
+    tools: str | UnsetType = UNSET
+
+
+class UnpairedBatch(Received, frozen=True, kw_only=True, tag_field="kind", tag="unpaired"):
+    completions: list[UnpairedCompletion]
+    mismatched: list[int] | UnsetType = UNSET
     chat: Chat | UnsetType = UNSET
     columns: dict[str, SequenceColumn | TokenColumn]
     temperature: Number
@@ -397,4 +416,4 @@ class RewardScoreByModel(Received, frozen=True, kw_only=True):
     items: list[CompletionItem]
 
 
-Batch = TrajectoryBatch | SupervisedBatch | PreferenceBatch
+Batch = TrajectoryBatch | SupervisedBatch | PreferenceBatch | UnpairedBatch
