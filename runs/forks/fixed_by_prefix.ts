@@ -29,7 +29,12 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
       : []
   );
   const related = RELATED.filter(({ path, when }) => differs(changing, { path }) && when(changing));
-  return [...own, ...related.map(({ path, why }) => ({ path, why })), ...fewerRounds(changing)];
+  return [
+    ...own,
+    ...related.map(({ path, why }) => ({ path, why })),
+    ...otherHeldOut(changing),
+    ...fewerRounds(changing),
+  ];
 }
 
 /**
@@ -152,12 +157,6 @@ const RELATED: readonly (Fixed & { when: (changing: Changing) => boolean })[] = 
       inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
   },
   {
-    path: "algorithm",
-    why: "held-out rows were drawn as it reads them: as pairs, or as completions with a label",
-    when: (changing) =>
-      inRound(changing) && unpairedIn(changing.before) !== unpairedIn(changing.after),
-  },
-  {
     path: "reference.path",
     why: "its rounds pass on a reference that was or will be refreshed",
     when: (changing) => inRound(changing) && bothHave(changing, ["reference", "refresh_rounds"]),
@@ -181,6 +180,13 @@ function bothHave({ before, after }: Changing, path: string[]): boolean {
 function refillIn({ algorithm }: Fields): Refill | null {
   const { data } = AlgorithmChoice.safeParse(algorithm);
   return data === undefined ? null : refillOf(data);
+}
+
+/** A fork keeps the held-out rows; a run that starts from a checkpoint draws them itself. */
+function otherHeldOut(changing: Changing): Fixed[] {
+  if (!inRound(changing) || unpairedIn(changing.before) === unpairedIn(changing.after)) return [];
+  const why = "held-out rows were drawn as it reads them: as pairs, or as completions with a label";
+  return [{ path: "algorithm", why }];
 }
 
 /** What rows are drawn as, as text. */

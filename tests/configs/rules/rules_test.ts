@@ -26,6 +26,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "metrics.yaml",
   "kl_estimator.yaml",
   "kl_scaled.yaml",
+  "labels.yaml",
   "lag.yaml",
   "memory.yaml",
   "mixture.yaml",
