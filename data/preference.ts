@@ -83,7 +83,8 @@ function side(columns: Columns, key: string): Prompt {
   const fix =
     "a preference has a 'chosen' and a 'rejected' completion, or name them with `fields: { " +
     "chosen: NAME, " +
-    "rejected: NAME }`";
+    "rejected: NAME }`" +
+    (columns.label === undefined ? "" : "; `algorithm: kto` learns from completions with a label");
   throw new RowProblem(key, `the row has no '${key}' (it has ${fieldsOf(columns)}); ${fix}`);
 }
 

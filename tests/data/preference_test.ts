@@ -107,7 +107,7 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
     name: "no rejected",
     row: { prompt: "a", chosen: "b", label: true },
     says:
-      /:2 rejected: the row has no 'rejected' \(it has 'prompt', 'chosen', 'label'\); .* `fields: \{ chosen: NAME/,
+      /:2 rejected: the row has no 'rejected' \(it has 'prompt', 'chosen', 'label'\); .* `fields: \{ chosen: NAME.*; `algorithm: kto` learns from completions with a label/,
   },
   {
     name: "nothing preferred",

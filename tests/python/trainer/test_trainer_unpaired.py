@@ -106,7 +106,13 @@ def test_labels_are_learned_and_every_cut_gives_the_same_gradient_and_kl(tmp_pat
     trainer = make(tmp_path)
     reference = str(trainer.directory / "model")
     batch = with_reference(trainer, unpaired_batch(ROWS, MISMATCHED), reference)
-    for step in range(3):  # Away from the reference, where every reward and the KL are 0.
+    steps = []
+    for tokens_max in (1, 4096):
+        trainer.load()
+        told = trainer.train(batch, between=("v0", "v1"), loss=labelled(), tokens_max=tokens_max)
+        steps.append(told["steps"][0])
+    assert steps[0]["grad_norm"] == pytest.approx(steps[1]["grad_norm"], rel=1e-4)
+    for step in range(1, 4):  # Away from the reference, where every reward and the KL are 0.
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=labelled())
     told = [evaluate(trainer, batch, micro_batch_tokens_max=size) for size in (4096, 1)]
     assert [one["micro_batches"] for one in told] == [1, 2 * len(ROWS)]
@@ -117,34 +123,20 @@ def test_labels_are_learned_and_every_cut_gives_the_same_gradient_and_kl(tmp_pat
     packed = evaluate(trainer, batch, packing=True)
     assert packed["loss"] == pytest.approx(told[0]["loss"], rel=1e-5)
     first = told[0]
-    for step in range(3, 15):
+    for step in range(4, 15):
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=labelled())
     last = evaluate(trainer, batch)
     assert last["loss"] < first["loss"]
     assert last["metrics"]["reward/accuracy"] >= 0.8
 
 
-def test_the_gradient_of_every_cut_is_the_same(tmp_path):
-    trainer = make(tmp_path)
-    reference = str(trainer.directory / "model")
-    batch = with_reference(trainer, unpaired_batch(ROWS, MISMATCHED), reference)
-    norms = []
-    for tokens_max in (4096, 1):
-        trainer.load()
-        step = trainer.train(batch, between=("v0", "v1"), loss=labelled(), tokens_max=tokens_max)[
-            "steps"
-        ][0]
-        norms.append(step["grad_norm"])
-    assert norms[1] == pytest.approx(norms[0], rel=1e-4)
-
-
 def test_the_loss_and_the_kl_are_those_of_the_two_models_that_transformers_open(tmp_path):
     trainer = make(tmp_path)
     reference = str(tmp_path / "model")
     batch = with_reference(trainer, unpaired_batch(ROWS, MISMATCHED), reference)
-    for step in range(6):
+    for step in range(4):
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=labelled())
-    published = trainer.call("publish", version="v6", dir=str(tmp_path / "out"))["dir"]
+    published = trainer.call("publish", version="v4", dir=str(tmp_path / "out"))["dir"]
     tokenizer = AutoTokenizer.from_pretrained(published)
     models = [AutoModelForCausalLM.from_pretrained(path) for path in (published, reference)]
 
