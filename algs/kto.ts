@@ -20,8 +20,8 @@
  *
  * Peers: TRL's `KTOTrainer` is the same for a step of one micro-batch on one rank. With more, its
  * z_0 is that of each micro-batch; across ranks it averages those. TRL shifts completions by one
- * row, so that both sides of a pair can meet their own prompt; ours skips that. verl, OpenRLHF and
- * FeynRL do not have KTO.
+ * row, so that both sides of a pair can meet their own prompt; ours skips that. No other framework
+ * was compared.
  */
 import { z } from "zod";
 import { defineAlgorithm } from "./algorithm.ts";

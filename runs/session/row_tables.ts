@@ -19,8 +19,10 @@ const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOption
 };
 
 function needsOf(config: Partial<Config>): NonNullable<(typeof NEEDS)[Flow]> {
-  const isUnpaired = config.flow === "preference" && unpairedOf(config.algorithm!) !== null;
-  if (isUnpaired) return { train: "unpaired", eval: "unpaired" };
+  const algorithm = config.flow === "preference" ? config.algorithm : undefined;
+  if (algorithm !== undefined && unpairedOf(algorithm) !== null) {
+    return { train: "unpaired", eval: "unpaired" };
+  }
   return NEEDS[config.flow!] ?? { train: "prompt" };
 }
 

@@ -39,3 +39,14 @@ Deno.test("rowTables() refuses a row without what its flow learns from", async (
   const config = { flow: "preference", data: { train } } as never;
   await rejects(rowTables(config, { home }), { name: "DataError" });
 });
+
+Deno.test("rowTables() reads labels where the algorithm learns from them", async () => {
+  const path = await written({ prompt: "a", completion: "b", label: 0 });
+  const data = { train: [{ path }], eval: [{ path }] };
+  const asked = (name: string) =>
+    rowTables({ flow: "preference", data, algorithm: { name }, evaluate: {} } as never, { home });
+  const { train, eval: held } = await asked("kto");
+  const rows = [...await train!.rows([0]), ...await held!.rows([0])];
+  deepStrictEqual(rows.map(({ label }) => label), [false, false]);
+  await rejects(asked("dpo"), { name: "DataError" });
+});
