@@ -66,6 +66,15 @@ def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
     assert (answer, lengths) == ({"rows": 2, "model_tokens_max": positions}, expected)
 
 
+def test_measure_rows_counts_a_completion_without_a_partner_among_preferences(tmp_path, model):
+    """As KTO reads them: pairs, and completions with a label."""
+    alone = [{name: row[name] for name in ("row_id", "prompt", "completion")} for row in ROWS]
+    _, lengths = measure(tmp_path, model, "preference", [alone[0], ROWS[1]])
+    _, learned = measure(tmp_path, model, "completion", alone)
+    _, both = measure(tmp_path, model, "preference")
+    assert lengths == [learned[0], both[1]]
+
+
 def test_measure_rows_counts_a_whole_text(tmp_path, model):
     row = {"row_id": "a", "prompt": "", "completion": "31:13"}
     tokens, mask = encode_supervised(AutoTokenizer.from_pretrained(model), "", "31:13")
