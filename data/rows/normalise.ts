@@ -22,10 +22,11 @@ const FINAL_MARK = "####";
 
 /**
  * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
- * or, if `unpaired` is, a preference or a completion with its label, else configured `fields`, else the first shape of `row_shapes.ts` that it has. Of chat `messages`
- * a last assistant turn is the completion, or all assistant turns under `every_turn`. If `#### N`
- * ends an answer (GSM8K), N is the reference and the whole text the completion. verl's
- * `reward_model.ground_truth` is also an answer.
+ * or, if `unpaired` is, a preference or a completion with its label; else configured `fields`, else
+ * the first shape of `row_shapes.ts` that it has. Of chat `messages` a last assistant turn is the
+ * completion, or all assistant turns under `every_turn`. If `#### N` ends an answer (GSM8K), N is
+ * the reference and the whole text the completion. verl's `reward_model.ground_truth` is also an
+ * answer.
  * @throws {RowProblem} If the row has no such shape.
  */
 export function normalise(
