@@ -37,6 +37,9 @@ function unknownKey(path: Path, { schema, value }: Checked): Issue {
   return { path, key: true, message: `unknown key${suggestion}` };
 }
 
+/** Zod's text for a union that says nothing of its own. */
+const UNSAID = "Invalid input";
+
 function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
   const found = valueAt(checked.value, issue.path as Path);
   switch (issue.code) {
@@ -47,7 +50,9 @@ function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
     case "invalid_value":
       return oneOf(issue.values.map(String), found);
     case "invalid_union":
-      return unionText(issue.path as Path, checked, found);
+      return issue.message === UNSAID
+        ? unionText(issue.path as Path, checked, found)
+        : `${issue.message}, got ${show(found)}`;
     case "too_small":
       return bound(issue, { limit: issue.minimum, word: "at least", strict: "more than" }, found);
     case "too_big":

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Weight } from "./sources/mixture.ts";
 import { isTemplate, templateProblem } from "./rows/prompt_template.ts";
+import { Repairs } from "./rows/repairs.ts";
 import { setting, type SettingFacts } from "./setting.ts";
 
 /** The facts of every block that says what rows there are. */
@@ -35,6 +36,10 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
   duplicates: z.enum(["refuse", "skip"]).default("refuse").describe(
     "What to do with a second row with the same id: reject the file, or skip the row.",
   ),
+  repairs: Repairs.optional().describe(
+    "Rows that are wrong, and what is right: gsm8k, the list that ships, or a list of " +
+      "{ where: { FIELD: VALUE }, set: { FIELD: VALUE } }.",
+  ).register(setting, ROW_FACTS),
   prompt_as: z.enum(["as_is", "chat"]).default("as_is").describe(
     "as_is: a text prompt is encoded as it is. chat: it becomes one user message of the " +
       "model's chat template.",

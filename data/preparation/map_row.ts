@@ -2,6 +2,7 @@ import { contentId } from "../content_id.ts";
 import type { DataPlace } from "../errors.ts";
 import type { PreparedSource } from "./prepared_source.ts";
 import type { Message, Prompt, Row } from "../prompt.ts";
+import { repaired } from "../rows/repairs.ts";
 import { type Columns, read } from "../rows/row_fields.ts";
 import { readRow, type RowNeeds } from "../rows/source_row.ts";
 import { SourceConfig } from "../source_config.ts";
@@ -18,10 +19,11 @@ export type RowMapper = (columns: Columns, place: DataPlace) => MappedRow | null
  * The mapper throws a {@linkcode DataError} if a row cannot be read, or lacks what rows need.
  */
 export function rowMapper(source: PreparedSource, needs?: RowNeeds): RowMapper {
-  const { split: _, answer_as, dialogue, ids, keep, ...rest } = source;
+  const { split: _, answer_as, dialogue, ids, keep, repairs, ...rest } = source;
   const reading = SourceConfig.parse(rest);
   const named = source.name === undefined ? "" : `${source.name}/`;
-  return (columns, place) => {
+  return (written, place) => {
+    const columns = repaired(written, repairs);
     const told = dialogue === "as_is" ? columns : asDialogue(columns, source);
     if (told === null) return null;
     const { columns: _, ...row } = readRow(told, { source: reading, place, needs });

@@ -23,6 +23,7 @@ const /** @internal */ readSourceSchema = z.strictObject({
   path: here(shape.path),
   format: here(shape.format),
   name: here(shape.name),
+  repairs: here(shape.repairs),
   prompt_as: here(shape.prompt_as),
   system: here(shape.system),
   instruction: here(shape.instruction),

@@ -2,6 +2,7 @@ import { DataError, type DataPlace } from "../errors.ts";
 import { givenAnswer, normalise } from "./normalise.ts";
 import type { Row } from "../prompt.ts";
 import { type Columns, kind, RowProblem } from "./row_fields.ts";
+import { repaired } from "./repairs.ts";
 import type { FoundShape } from "./row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import { brokenText } from "../utf8_text.ts";
@@ -24,7 +25,7 @@ export type RowNeeds =
  * @throws {DataError} If it lacks something, or has text that is not Unicode.
  */
 export function readRow(
-  columns: Columns,
+  written: Columns,
   { source, place, needs, found }: {
     source: SourceConfig;
     place: DataPlace;
@@ -33,6 +34,7 @@ export function readRow(
   },
 ): Row {
   try {
+    const columns = repaired(written, source.repairs);
     const broken = brokenText(columns);
     if (broken !== null) throw new RowProblem(broken.field, broken.why);
     const every_turn = needs === "every_turn";

@@ -14,6 +14,7 @@ import { type FoundShape, shapeOf } from "../rows/row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import type { SourceFile } from "./source_files.ts";
 import { keptOwnSystem } from "../rows/normalise.ts";
+import { repairFor, repairsProblem } from "../rows/repairs.ts";
 import { readRow, type RowNeeds } from "../rows/source_row.ts";
 import { isUnpacked, unpack, unpackedPath } from "./unpacked_file.ts";
 
@@ -69,6 +70,8 @@ class IndexPass {
   readonly #ids: DuplicateIds;
   readonly #digest = createHash("sha256");
   readonly #indexed: IndexedFile[] = [];
+  /** The places of the repairs that were for a row, by the number of the source. */
+  readonly #repairs = new Map<number, Set<number>>();
 
   constructor(files: ReadFile[], options: Options) {
     this.#files = files;
@@ -91,6 +94,7 @@ class IndexPass {
       describeFile(this.#digest, file, { begins });
       read += await this.#readFile(file, (file.source.limit ?? Infinity) - read);
     }
+    this.#checkRepairs();
     this.#index.flush();
     if (this.#index.size === 0) {
       const file = this.#files.map(({ path }) => path).join(", ");
@@ -124,6 +128,7 @@ class IndexPass {
         if (columns === null) continue;
         const found = shapeOf(columns, source.fields);
         const row = readRow(columns, { source, place, needs: this.#options.needs, found });
+        if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
         kept_own_system ||= keptOwnSystem(row, source);
         this.#ids.add(row.row_id, this.#index.size);
         this.#index.add({ file: number, start: line.start, length: line.bytes.length });
@@ -140,6 +145,21 @@ class IndexPass {
       shapes: [...shapes].map(([name, shape]) => ({ name, ...shape })),
     });
     return rows;
+  }
+
+  #repaired(number: number, place: number): void {
+    if (place < 0) return;
+    this.#repairs.set(number, (this.#repairs.get(number) ?? new Set()).add(place));
+  }
+
+  /** A repair that is for no row was meant for other data. With a limit its row may come later. */
+  #checkRepairs(): void {
+    for (const [i, { path, number, source: { repairs, limit } }] of this.#files.entries()) {
+      if (repairs === undefined || limit !== undefined) continue;
+      if (number === this.#files[i + 1]?.number) continue;
+      const problem = repairsProblem(repairs, this.#repairs.get(number) ?? new Set());
+      if (problem !== null) throw new DataError(problem, { file: path });
+    }
   }
 
   /** What was indexed, readable. */

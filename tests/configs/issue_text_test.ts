@@ -7,6 +7,8 @@ const schema = z.strictObject({
   share: z.number().lt(1).optional(),
   name: z.string().min(1).optional(),
   list: z.array(z.string()).min(2).optional(),
+  either: z.union([z.literal("all"), z.array(z.int())], { error: "must be all, or a list" })
+    .optional(),
   mode: z.enum(["fast", "exact"]).optional(),
   reward: z.discriminatedUnion("name", [
     z.strictObject({ name: z.literal("length") }),
@@ -28,6 +30,12 @@ Deno.test("issuesOf() says what is expected and what was found", () => {
   });
   deepStrictEqual(messages({ rounds: null }), {
     rounds: "expected a number, got nothing (null)",
+  });
+});
+
+Deno.test("issuesOf() says what a union says of itself", () => {
+  deepStrictEqual(messages({ rounds: 1, either: "none" }), {
+    either: 'must be all, or a list, got "none"',
   });
 });
 

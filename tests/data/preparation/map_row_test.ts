@@ -91,3 +91,10 @@ Deno.test("textsOf() has every text of a row, and textOf() those of messages", (
   strictEqual(textOf(undefined), "");
   deepStrictEqual(textsOf({ row_id: "1", prompt: messages, completion: "c" }), ["a\nb", "c"]);
 });
+
+Deno.test("rowMapper() repairs a row before everything else, what it keeps too", () => {
+  const repairs = [{ where: { question: "1+1" }, set: { answer: "2", level: "easy" } }];
+  const columns = { question: "1+1", answer: "3", level: "hard" };
+  const row = mapped(columns, { repairs, keep: { level: "level" } })!;
+  deepStrictEqual([row.answer, row.kept], ["2", { level: "easy" }]);
+});

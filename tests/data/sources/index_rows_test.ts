@@ -73,3 +73,32 @@ Deno.test("nothing is left in the cache of files that were refused", async () =>
   deepStrictEqual(names(), before);
   strictEqual(before.some((name) => name.endsWith(".new")), false);
 });
+
+Deno.test("rows are repaired wherever they are read, and a repair that is for no row is refused", async () => {
+  const path = await file("wrong.jsonl", lines({ id: 1, question: "1+1", answer: "3" }));
+  const repairs = [{ where: { question: "1+1" }, set: { answer: "2" } }];
+  for (let opened = 0; opened < 2; opened++) { // From the index the second time.
+    const [row] = await (await open({ path, repairs })).rows([0]);
+    deepStrictEqual([row!.answer, row!.columns.answer], ["2", "2"]);
+  }
+  const plain = await open({ path });
+  strictEqual((await plain.rows([0]))[0]!.answer, "3");
+  strictEqual((await open({ path, repairs })).digest === plain.digest, false);
+  const more = [...repairs, { where: { question: "2+2" }, set: { answer: "4" } }];
+  await rejects(open({ path, repairs: more }), /wrong\.jsonl.*`repairs\.1` is for no row/);
+  await rejects(open({ path, repairs: "gsm8k" }), /none of its rows is one that `repairs: gsm8k`/);
+  strictEqual((await open({ path, repairs: more, limit: 1 })).size, 1);
+});
+
+Deno.test("repairs of a source are counted over all of its files, and for it alone", async () => {
+  await file("parts/a.jsonl", lines({ id: 1, question: "a", answer: "0" }));
+  await file("parts/b.jsonl", lines({ id: 2, question: "b", answer: "0" }));
+  const repairs = ["a", "b"].map((question) => ({ where: { question }, set: { answer: "1" } }));
+  const both = await open({ path: `${home}/parts`, repairs });
+  deepStrictEqual((await both.rows([0, 1])).map(({ answer }) => answer), ["1", "1"]);
+  const apart = ["a", "b"].map((name) => ({
+    path: `${home}/parts/${name}.jsonl`,
+    repairs: name === "a" ? repairs : undefined,
+  }));
+  await rejects(open(...apart), /a\.jsonl.*`repairs\.1` is for no row/);
+});
