@@ -37,7 +37,7 @@ function unknownKey(path: Path, { schema, value }: Checked): Issue {
   return { path, key: true, message: `unknown key${suggestion}` };
 }
 
-/** Zod's text for a union that says nothing of its own. */
+/** Zod's text where a union's declaration has none. */
 const UNSAID = "Invalid input";
 
 function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
@@ -50,9 +50,7 @@ function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
     case "invalid_value":
       return oneOf(issue.values.map(String), found);
     case "invalid_union":
-      return issue.message === UNSAID
-        ? unionText(issue.path as Path, checked, found)
-        : `${issue.message}, got ${show(found)}`;
+      return unionText(issue, checked, found);
     case "too_small":
       return bound(issue, { limit: issue.minimum, word: "at least", strict: "more than" }, found);
     case "too_big":
@@ -63,10 +61,16 @@ function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
 }
 
 /** A discriminator's issue has a path that ends with the discriminator. */
-function unionText(path: Path, { schema, value }: Checked, found: unknown): string {
-  const union = schemaAt(schema, { path: path.slice(0, -1), value });
-  if (!(union instanceof z.ZodDiscriminatedUnion)) return `invalid value ${show(found)}`;
-  return oneOf([...optionsOf(bare(union) as z.ZodDiscriminatedUnion).keys()], found);
+function unionText(
+  { path, message }: z.core.$ZodIssue,
+  { schema, value }: Checked,
+  found: unknown,
+): string {
+  const union = schemaAt(schema, { path: path.slice(0, -1) as Path, value });
+  if (union instanceof z.ZodDiscriminatedUnion) {
+    return oneOf([...optionsOf(bare(union) as z.ZodDiscriminatedUnion).keys()], found);
+  }
+  return `${message === UNSAID ? "invalid value" : `${message}, got`} ${show(found)}`;
 }
 
 export function oneOf(names: readonly string[], found: unknown): string {

@@ -35,7 +35,7 @@ const FAULTS = `kill:trainer.1@micro_batch:${MICRO_BATCHES + 3},stop:trainer.1@m
   3 * MICRO_BATCHES + 3
 }`;
 /** More than a load takes on a busy machine: it tells no progress while it reads. */
-const NO_PROGRESS_MS = 20_000;
+const NO_PROGRESS_MS = 60_000;
 const PLACE = { key: "test", attempt: 1, record: () => Promise.resolve() };
 
 const training = graph("training", SupervisedConfig, (g, config) => {
