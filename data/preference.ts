@@ -31,9 +31,12 @@ export function pairOf(row: Row): PreferencePair {
 type Sides = { chosen: Prompt; rejected: Prompt };
 type Keys = { [side in keyof Sides]: string };
 
-/** Whether a row is a preference by the names of its fields. */
-export function isPreference(columns: Columns): boolean {
-  return columns.chosen !== undefined && columns.rejected !== undefined;
+/** Whether a row is a preference by the names of its fields: it has both sides. */
+export function isPreference(
+  columns: Columns,
+  { chosen = "chosen", rejected = "rejected" }: SourceConfig["fields"] = {},
+): boolean {
+  return [chosen, rejected].every((side) => (read(columns, side) ?? null) !== null);
 }
 
 /**

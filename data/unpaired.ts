@@ -38,8 +38,11 @@ export function labelledCompletions(row: Row): UnpairedCompletion[] {
     : [one(completion, true), one(rejected, false)];
 }
 
+/** Labels as texts, which is all that CSV has. */
+const WORDS = new Map([["true", true], ["1", true], ["false", false], ["0", false]]);
+
 /**
- * Whether a row's completion is desirable: its `label`, true or false, or 1 or 0.
+ * Whether a row's completion is desirable: its `label`, true or false, or 1 or 0, or their text.
  * @throws {RowProblem} If it has no such label.
  */
 export function readLabel(columns: Columns, fields: SourceConfig["fields"]): boolean {
@@ -47,6 +50,8 @@ export function readLabel(columns: Columns, fields: SourceConfig["fields"]): boo
   const value = read(columns, key) ?? undefined;
   if (value === true || value === 1) return true;
   if (value === false || value === 0) return false;
+  const word = typeof value === "string" ? WORDS.get(value.trim().toLowerCase()) : undefined;
+  if (word !== undefined) return word;
   throw new RowProblem(
     key,
     value === undefined

@@ -51,6 +51,10 @@ function promptsDiffer({ algorithm, pairs_per_round, evaluate }: Blocks): Issue[
   const counts = [
     { path: ["pairs_per_round"], count: pairs_per_round },
     { path: ["evaluate", "pairs"], count: evaluate?.pairs },
+    ...(evaluate?.sets ?? []).map(({ pairs }, i) => ({
+      path: ["evaluate", "sets", i, "pairs"],
+      count: pairs,
+    })),
   ];
   const message = `is 1; ${algorithm.name} estimates the KL with completions of different ` +
     "prompts: at least 2";

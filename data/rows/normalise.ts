@@ -40,7 +40,7 @@ export function normalise(
   } = {},
 ): Row {
   const filled = withTemplate(columns, source.fields);
-  const isPair = preference || (unpaired && isPaired(columns, source.fields));
+  const isPair = preference || (unpaired && isPreference(columns, source.fields));
   const shape = isPair
     ? readPreference(filled.columns, filled.fields)
     : ofRow(filled.columns, filled.fields, { every_turn, found });
@@ -56,10 +56,6 @@ export function normalise(
     ...(tools && { tools }),
     columns,
   };
-}
-
-function isPaired(columns: Columns, { chosen, rejected }: SourceConfig["fields"]): boolean {
-  return chosen !== undefined || rejected !== undefined || isPreference(columns);
 }
 
 /** The fields in which rows have tools, as frameworks call them. */

@@ -6,7 +6,7 @@ const TEMPLATED = "(template)";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 /** A doubled brace, or a field with what is made of it; else a brace that belongs to nothing. */
-const PART = /\{\{|\}\}|\{([^{}|]+)(?:\|([^{}|]*))?\}|[{}]/g;
+const PART = /\{\{|\}\}|\{\s*([^{}|\s](?:[^{}|]*[^{}|\s])?)\s*(?:\|\s*([^{}|]*?)\s*)?\}|[{}]/g;
 
 /** Whether the setting of a prompt's field is a template, and not a name. */
 export function isTemplate(prompt: string | undefined): prompt is string {

@@ -19,12 +19,39 @@ type Weights = { desirable_weight: number; undesirable_weight: number };
  */
 export async function unbalancedLabels(
   config: Partial<Config>,
-  { train }: RowTables,
+  tables: RowTables,
 ): Promise<string[]> {
-  if (config.flow !== "preference" || config.task !== undefined || train === undefined) return [];
+  if (config.flow !== "preference" || config.task !== undefined) return [];
   const { algorithm } = config;
-  if (algorithm === undefined || unpairedOf(algorithm) === null) return [];
-  if (!("desirable_weight" in algorithm)) return [];
+  const unpaired = algorithm === undefined ? null : unpairedOf(algorithm);
+  if (unpaired === null) return [];
+  return [
+    ...(unpaired.mismatched ? await onePrompt(tables) : []),
+    ...await unbalanced(algorithm!, tables),
+  ];
+}
+
+/** Splits in which no completion answers a different prompt: nothing estimates the KL. */
+async function onePrompt(tables: RowTables): Promise<string[]> {
+  const questions = [];
+  for (const [split, table] of Object.entries(tables)) {
+    const prompts = new Set<string>();
+    for await (const { rows } of rowChunks(table!)) {
+      for (const { prompt } of rows) prompts.add(JSON.stringify(prompt));
+      if (prompts.size > 1) break;
+    }
+    if (prompts.size > 1) continue;
+    questions.push(
+      `all rows of '${split}' have the same prompt, so no completion of a different one estimates ` +
+        "the KL, and rewards are compared with themselves. Fix: add other prompts, or " +
+        "algorithm.loss=apo_zero_unpaired",
+    );
+  }
+  return questions;
+}
+
+async function unbalanced(algorithm: object, { train }: RowTables): Promise<string[]> {
+  if (train === undefined || !("desirable_weight" in algorithm)) return [];
   const { desirable, undesirable } = await countLabels(train);
   if (desirable === 0 || undesirable === 0) {
     const all = desirable === 0 ? "undesirable" : "desirable";

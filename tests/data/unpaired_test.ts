@@ -38,6 +38,22 @@ Deno.test("a preference is a desirable and an undesirable completion, whatever e
   deepStrictEqual(completions(named, { chosen: "good", rejected: "bad" }), both);
 });
 
+Deno.test("a row that lacks a side, or has null there, is read by its label", () => {
+  const row = { id: 4, prompt: "2+2?", completion: "5", label: false };
+  const one = [{ row_id: "4", prompt: "2+2?", completion: "5", label: false }];
+  deepStrictEqual(completions({ ...row, chosen: null, rejected: null }), one);
+  deepStrictEqual(completions(row, { chosen: "good", rejected: "bad" }), one);
+  const nulls = { ...row, good: null, bad: null };
+  deepStrictEqual(completions(nulls, { chosen: "good", rejected: "bad" }), one);
+});
+
+Deno.test("labels may be texts, as CSV has them", () => {
+  const labels = ["true", "True", "1", " false", "FALSE", "0"].map((label) =>
+    completions({ id: 1, prompt: "p", completion: "c", label })[0]!.label
+  );
+  deepStrictEqual(labels, [true, true, true, false, false, false]);
+});
+
 Deno.test("messages are a prompt and the last turn, and labels have the name that is configured", () => {
   const messages = [{ role: "user", content: "q" }, { role: "assistant", content: "a" }];
   deepStrictEqual(completions({ id: 1, messages, rating: { up: 1 } }, { label: "rating.up" }), [
@@ -61,8 +77,8 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
   },
   {
     name: "a label that is a text",
-    row: { ...GOOD, completion: "c", label: "true" },
-    says: /:2 label: expected true or false, or 1 or 0, got the text "true"/,
+    row: { ...GOOD, completion: "c", label: "good" },
+    says: /:2 label: expected true or false, or 1 or 0, got the text "good"/,
   },
   {
     name: "a label that is a score",

@@ -20,6 +20,10 @@ Deno.test("fillTemplate() puts fields between texts, nested ones and numbers too
     fillTemplate("{subject}: {question} {choices.1} or {meta.n}?", { ...MMLU, meta: { n: 1e21 } }),
     "arithmetic: Which number is even? two or 1000000000000000000000?",
   );
+  strictEqual(
+    fillTemplate("{ answer }{ choices | letters }", { answer: 1, choices: [2] }),
+    "1A. 2",
+  );
   strictEqual(fillTemplate("{a b}", { "a b": "a field with a space" }), "a field with a space");
 });
 

@@ -192,3 +192,11 @@ def test_a_loading_script_is_refused_unless_the_header_or_a_person_names_files()
     assert found(paths, files="train.jsonl") == ["train.jsonl"]
     card = "---\nconfigs:\n- config_name: a\n  data_files: train.jsonl\n---\n"
     assert found(paths, card) == ["train.jsonl"]
+
+
+def test_a_name_that_is_proposed_can_be_written_as_it_is() -> None:
+    card = "---\nconfigs:\n- config_name: a b/&?\n  data_files: a.csv\n- config_name: c\n---\n"
+    assert refused(["a.csv"], card).endswith("?subset=a%20b%2F%26%3F")
+    splits = "---\nconfigs:\n- config_name: a\n  data_files: [{split: x&y, path: a.csv}, "
+    splits += "{split: z, path: b.csv}]\n---\n"
+    assert refused(["a.csv", "b.csv"], splits).endswith("split=x%26y")

@@ -54,3 +54,25 @@ Deno.test("unbalancedLabels() asks nothing of other algorithms and of generated 
   const made = { algorithm: { name: "kto" }, task: { digits: 2 }, data: undefined };
   deepStrictEqual(await unbalancedLabels(preferenceConfig("m", made), rows), []);
 });
+
+Deno.test("unbalancedLabels() asks about a split with one prompt, where the KL is estimated", async () => {
+  const one = tableOf(
+    [true, false].map((label, n): Row => ({
+      row_id: `${n}`,
+      prompt: "p",
+      completion: `${n}`,
+      label,
+      columns: {},
+    })),
+    "one",
+  );
+  const both = async (algorithm: Record<string, unknown>) =>
+    await unbalancedLabels(preferenceConfig("m", { algorithm: { name: "kto", ...algorithm } }), {
+      train: labelled(3, 3),
+      held_out: one,
+    });
+  const [question, ...others] = await both({});
+  match(question!, /^all rows of 'held_out' have the same prompt, .*loss=apo_zero_unpaired$/);
+  deepStrictEqual(others, []);
+  deepStrictEqual(await both({ loss: "apo_zero_unpaired" }), []);
+});

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from holdfast_worker.json_value import JsonValue
 from holdfast_worker.model_hub.failure import FetchFailure
@@ -171,7 +172,7 @@ def _chosen_subset(name: HubName, wanted: str | None, subsets: dict[str, Subset]
             raise _unusable(
                 name,
                 f"it has {len(subsets)} subsets ({_some(subsets)})",
-                f"name one, as hf://datasets/{name}?subset={next(iter(subsets))}",
+                f"name one, as hf://datasets/{name}?subset={quote(next(iter(subsets)), safe='')}",
             )
         return subsets[usual[0]]
     if wanted in subsets:
@@ -184,7 +185,7 @@ def _chosen_split(name: HubName, wanted: str | None, splits: list[str]) -> str:
         return splits[0]
     if wanted is None:
         why, fix = f"it has {len(splits)} splits ({_some(splits)})", "name one, as split="
-        raise _unusable(name, why, f"{fix}{splits[0]}")
+        raise _unusable(name, why, f"{fix}{quote(splits[0], safe='')}")
     if wanted in splits:
         return wanted
     raise _unusable(name, f"it has no split '{wanted}'", f"name one of: {_some(splits)}")
