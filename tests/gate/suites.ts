@@ -47,6 +47,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/cli/verbs/data_prepare_test.ts",
       "tests/cli/verbs/doctor_test.ts",
       "tests/cli/empty_directory_test.ts",
+      "tests/cli/verbs/runs_test.ts",
       "tests/cli/verbs/serve_test.ts",
     ],
   },
