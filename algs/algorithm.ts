@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Expression, RatioBounds, StopReason } from "../data/mod.ts";
 import { type LossFunction, traceLoss } from "./language/mod.ts";
+import type { Refill } from "./terms/refill.ts";
 
 /**
  * A round as credit sees it: all N sequences at once, ragged, float64. T counts the sampled tokens
@@ -53,21 +54,6 @@ export type Credit<Config, Needs extends keyof CreditNeeds> = {
   readonly needs: readonly Needs[] | ((config: Config) => readonly Needs[]);
   assign(round: CreditRound & Pick<CreditNeeds, Needs>, config: Config): Assigned;
 };
-
-/**
- * What happens to usable groups that a round has no room for: they are discarded, or they start the
- * next round, with the sampler's log-probabilities as `old_logp` or with those of the policy that
- * is about to be trained.
- */
-export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const;
-/** What happens to usable groups that a round has no room for. */
-export type Surplus = (typeof SURPLUS)[number];
-
-/**
- * Dynamic sampling: groups without a signal are dropped and more prompts are drawn, at most
- * `batches_max` times a round's prompts.
- */
-export type Refill = { batches_max: number; surplus: Surplus };
 
 /** What an algorithm reads that learns from completions with a label. */
 export type Unpaired = { mismatched: boolean };

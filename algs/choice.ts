@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { z } from "zod";
 import { type AlgorithmDescription, type RatioBounds, type ScoredColumn } from "../data/mod.ts";
 import type {
@@ -6,12 +7,12 @@ import type {
   Assigned,
   CreditNeeds,
   CreditRound,
-  Refill,
   Unpaired,
 } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
 import { profilesOf } from "./profiles.ts";
+import type { Refill } from "./terms/refill.ts";
 import {
   ALGORITHMS,
   ONLINE_ALGORITHMS,
@@ -86,6 +87,11 @@ function opened(
     ? unopened(choice)
     : ALGORITHMS[name as keyof typeof ALGORITHMS];
   return { algorithm, config: algorithm.config.parse(settings) };
+}
+
+/** What people call it: its name, or its file's. */
+export function titleOf(choice: AlgorithmChoice): string {
+  return inPython(choice) ? basename(choice.source) : choice.name;
 }
 
 /** Whether the policy's loss leaves out completions that the token limit cut. */

@@ -32,12 +32,10 @@
  * and keeps all of them if none is left; OpenRLHF, verl and rl4llm draw again, NeMo-RL at most 10
  * times.
  */
-import { z } from "zod";
-import { setting } from "../data/mod.ts";
-import { SURPLUS } from "./algorithm.ts";
 import { groupZscore } from "./credit/baselines.ts";
 import { checkOverlong, overlongPenalty, overlongSettings } from "./terms/overlong.ts";
 import { deviationSettings, policyGradient } from "./terms/policy_gradient.ts";
+import { refillBy, refillSettings } from "./terms/refill.ts";
 
 export const dapo = policyGradient({
   name: "dapo",
@@ -47,19 +45,10 @@ export const dapo = policyGradient({
   settings: {
     ...deviationSettings,
     ...overlongSettings,
-    refill_batches_max: z.int().min(0).default(10).describe(
-      "The most prompts drawn per round to replace groups of equal rewards, in multiples of " +
-        "a round; 0: such groups are not replaced.",
-    ).register(setting, { unit: "rounds of prompts" }),
-    surplus: z.enum(SURPLUS).default("discard").describe(
-      "Usable groups past the end of a round: discard them, reuse them in the next round, " +
-        "or reuse and rescore them.",
-    ),
+    ...refillSettings(10),
   },
   check: checkOverlong,
-  refill: (
-    { refill_batches_max: batches_max, surplus },
-  ) => (batches_max === 0 ? null : { batches_max, surplus }),
+  refill: refillBy,
   advantage: ({ reward, group, length }, c) => {
     const penalty = overlongPenalty(length, c); // [N]
     return groupZscore(reward.map((r, i) => r + penalty[i]!), group, c.std_epsilon); // [N]

@@ -11,6 +11,7 @@ export * from "./language/mod.ts";
 export * from "./terms/overlong.ts";
 export type { PolicyAlgorithm, PolicyDeclaration, PolicyGradient } from "./policy_algorithm.ts";
 export * from "./terms/policy_gradient.ts";
+export * from "./terms/refill.ts";
 export { profileOf, profilesOf } from "./profiles.ts";
 export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from "./python.ts";
 export * from "./table.ts";

@@ -7,6 +7,7 @@ import {
   setting,
 } from "../data/mod.ts";
 import type { AnyAlgorithm } from "./algorithm.ts";
+import { refillBy, refillSettings } from "./terms/refill.ts";
 import { truncationSettings } from "./terms/truncation.ts";
 
 /** The path of an algorithm's file, written instead of a name; null for any other text. */
@@ -24,7 +25,11 @@ export const PythonAlgorithm = z.strictObject({
   settings: PythonSettings.default({}).describe(
     "Of the file's `Config`. They may also be next to the name, as for other algorithms.",
   ),
+  profile: z.string().optional().describe(
+    "Which of the file's `PROFILES` applies to settings that are left out.",
+  ),
   ...truncationSettings,
+  ...refillSettings(0),
   value_model: z.boolean().default(false).describe(
     "Whether a value model is also trained: the file has a `value_loss`. Read from the " +
       "file if absent.",
@@ -32,6 +37,18 @@ export const PythonAlgorithm = z.strictObject({
   parts: z.boolean().optional().describe(
     "Whether credit reads each reward by itself, `round.parts`. Read from the file if absent.",
   ).register(setting, { numerics: false, fork: "free", resume: "refused" }),
+  head: z.enum(["score"]).optional().describe(
+    "`score`: a reward model is trained, because the loss reads `x.score`. Read from the file " +
+      "if absent.",
+  ),
+  unpaired: z.strictObject({
+    mismatched: z.boolean().default(false).describe(
+      "Whether the loss also reads completions behind the prompts of other rows: the file has " +
+        "`MISMATCHED = True`.",
+    ),
+  }).optional().describe(
+    "The loss reads `x.label` of single completions instead of pairs. Read from the file if absent.",
+  ),
   sha256: z.string().nullable().default(null).describe(
     "sha256 of the file when the run was created. Read from the file.",
   ),
@@ -46,7 +63,8 @@ export function inPython<C extends { name: string }>(
 }
 
 /** What is known about a file before a trainer opens it. */
-export function unopened({ source, value_model, parts }: PythonAlgorithm): AnyAlgorithm {
+export function unopened(file: PythonAlgorithm): AnyAlgorithm {
+  const { source, value_model, parts, head, unpaired } = file;
   const elsewhere = () => {
     throw new RangeError(
       `Cannot compute with ${source} here because it is in Python and only a trainer opens it, ` +
@@ -57,6 +75,9 @@ export function unopened({ source, value_model, parts }: PythonAlgorithm): AnyAl
     name: "python",
     config: PythonAlgorithm.omit({ name: true }),
     credit: { needs: parts ? ["parts"] : [], assign: elsewhere },
+    refill: () => refillBy(file),
+    head,
+    unpaired: unpaired && (() => unpaired),
     loss: elsewhere,
     value_loss: value_model ? elsewhere : undefined,
   };
@@ -67,6 +88,7 @@ const /** @internal */ openedAlgorithmSchema = AlgorithmDescription.extend({
   loss: ArtifactRef.describe("JSON of a PythonLoss."),
   value_loss: ArtifactRef.nullable(),
   columns: z.array(ScoredColumn).describe("The columns to score before training."),
+  stale_columns: z.array(ScoredColumn).describe("Those of groups that an older version sampled."),
 });
 /** A Python algorithm that a run has recorded: it no longer needs its file. */
 export type OpenedAlgorithm = z.infer<typeof openedAlgorithmSchema>;

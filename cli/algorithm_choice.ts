@@ -1,5 +1,5 @@
 import { AlgorithmChoice, ALGORITHMS, parsePythonAlgorithm, profileOf } from "../algs/mod.ts";
-import { didYouMean, overridden } from "../configs/mod.ts";
+import { algorithmBlock, didYouMean, overridden } from "../configs/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 
 /** The algorithm with these settings; a profile's fill in what is not written. */
@@ -22,7 +22,21 @@ export function choiceOf(
   }
   const written = settingsOf(overrides);
   const profile = profileOf(String(written.profile), name);
-  const parsed = AlgorithmChoice.safeParse({ name, ...profile?.settings, ...written });
+  return parsed({ name, ...profile?.settings, ...written }, { name, doing });
+}
+
+/** An algorithm's file with settings, its `Config`'s and those beside its name. */
+export async function fileChoiceOf(
+  path: string,
+  overrides: readonly string[],
+  doing: string,
+): Promise<AlgorithmChoice> {
+  const algorithm = await algorithmBlock({ ...settingsOf(overrides), name: path });
+  return parsed(algorithm, { name: path, doing });
+}
+
+function parsed(block: unknown, { name, doing }: { name: string; doing: string }): AlgorithmChoice {
+  const parsed = AlgorithmChoice.safeParse(block);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) =>
     `${path.join(".") || name}: ${message}`

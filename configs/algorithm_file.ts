@@ -1,10 +1,12 @@
 import { sha256Hex } from "../engine/mod.ts";
-import { isFields } from "./short_forms.ts";
+import type { PythonAlgorithm } from "../algs/mod.ts";
+import { isFields, writeOut } from "./short_forms.ts";
 
 /**
  * Adds what an algorithm's file says of itself: the hash of its text, so that a run notices a
- * change, whether it has a value model's loss, and whether it may read each reward by itself. A
- * file that cannot be read adds nothing: that is reported elsewhere.
+ * change, and by its text what decides how a flow is built: whether it has a value model's loss,
+ * reads each reward by itself, scores of a reward model, or labels. A trainer that opens it checks
+ * this. A file that cannot be read adds nothing: that is reported elsewhere.
  */
 export async function withFileFacts(value: unknown): Promise<unknown> {
   if (
@@ -12,12 +14,30 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
   ) return value;
   const bytes = await Deno.readFile(value.algorithm.source).catch(() => null);
   if (bytes === null) return value;
-  const text = new TextDecoder().decode(bytes);
-  const facts = {
-    value_model: /^def value_loss\b/m.test(text),
-    ...(/\.parts\b|(["'])parts\1/.test(text) && { parts: true }),
-  };
+  const facts = factsOf(new TextDecoder().decode(bytes), value.flow);
   return { ...value, algorithm: { ...facts, ...value.algorithm, sha256: sha256Hex(bytes) } };
+}
+
+/** The block of an algorithm as a configuration has it: written out, with what its file says. */
+export async function algorithmBlock(algorithm: unknown): Promise<unknown> {
+  const whole = await withFileFacts(writeOut({ algorithm }).value) as { algorithm: unknown };
+  return whole.algorithm;
+}
+
+function factsOf(text: string, flow: unknown): Partial<PythonAlgorithm> {
+  const code = text.replaceAll(/#.*$/gm, "");
+  const reads = (name: string) => new RegExp(`\\.${name}\\b(?!\\s*\\()`).test(code);
+  const facts = {
+    value_model: /^def value_loss\b/m.test(code),
+    ...(/\.parts\b|(["'])parts\1/.test(code) && { parts: true }),
+  };
+  if (flow !== "preference") return facts;
+  const mismatched = /^MISMATCHED\b.*=\s*True\b/m.test(code);
+  return {
+    ...facts,
+    ...(reads("score") && { head: "score" }),
+    ...(reads("label") && { unpaired: { mismatched } }),
+  };
 }
 
 /** The path of a recorded configuration's algorithm, if its file has changed since; else null. */

@@ -10,7 +10,7 @@ export {
 } from "./evaluation_sets.ts";
 export { parseStartFrom, type StartFrom } from "./start_from.ts";
 export { StopConfig } from "./evaluation_set_config.ts";
-export { changedAlgorithm } from "./algorithm_file.ts";
+export { algorithmBlock, changedAlgorithm } from "./algorithm_file.ts";
 export { configJsonSchema, configSchemaText } from "./json_schema.ts";
 export {
   loadConfig,

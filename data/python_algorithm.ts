@@ -11,6 +11,9 @@ export const PythonSource = z.strictObject({
   file: z.string().describe("Its name in error messages."),
   source: z.string().describe("Its text."),
   settings: PythonSettings,
+  profile: z.string().optional().describe(
+    "Which of its `PROFILES` fills in settings; absent once they all are written.",
+  ),
 });
 export type PythonSource = z.infer<typeof PythonSource>;
 
@@ -44,6 +47,7 @@ const /** @internal */ algorithmDescriptionSchema = z.strictObject({
     "Coefficients that change during a run, with their initial values.",
   ),
   pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
+  mismatched: z.boolean().describe("`MISMATCHED` of the file."),
   live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
 });
 /** What the trainer found in an algorithm's file when it tried all of it on synthetic data. */

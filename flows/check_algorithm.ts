@@ -44,11 +44,9 @@ export async function checkAlgorithm(
   const sizes = "online" in config ? config.online : config as { samples_per_prompt?: number };
   const use = {
     learns_from,
-    value_model: algorithm.value_model,
-    parts: algorithm.parts,
     samples_per_prompt: sizes.samples_per_prompt ?? null,
   };
-  const fault = misuse(described, use);
+  const fault = misuse(described, algorithm, use);
   if (fault !== null) {
     throw new InvalidInputError(`Cannot use ${source.file} because ${fault}`, {
       source: algorithm.source,

@@ -2,7 +2,15 @@
  * What the rounds of an algorithm learn besides the policy, and how one round passes it to the
  * next.
  */
-import { firstCoef, hasValueModel, inPython, needsOf, readsParts, refillOf } from "../algs/mod.ts";
+import {
+  firstCoef,
+  hasValueModel,
+  inPython,
+  needsOf,
+  readsParts,
+  refillOf,
+  titleOf,
+} from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
@@ -106,7 +114,7 @@ export function learned(
   const rewards = readsParts(algorithm) ? config.reward : null; // null: only their sum is read
   if (rewards === undefined) {
     throw new RangeError(
-      `Cannot train with '${algorithm.name}' because it reads each reward by itself, and the ` +
+      `Cannot train with '${titleOf(algorithm)}' because it reads each reward by itself, and the ` +
         "configuration has no `reward`. Fix: pass the whole configuration to `learned`",
     );
   }
@@ -181,6 +189,13 @@ function readsReference(config: LearnerConfig): boolean {
     needsOf(config.algorithm, stepsPerBatch(config)).includes("ref_logp");
 }
 
+/** Those of groups that an older version sampled: the ratio of their first step is not 1. */
+function staleColumnsOf(
+  { opened, algorithm }: LearnerConfig,
+): Ref<ScoredColumn[]> | ScoredColumn[] {
+  return opened ? opened.field("stale_columns") : needsOf(algorithm, Infinity);
+}
+
 /** The columns to score: only those that credit and loss read. */
 function columnsOf({ opened, ...config }: LearnerConfig): Ref<ScoredColumn[]> | ScoredColumn[] {
   return opened ? opened.field("columns") : needsOf(config.algorithm, stepsPerBatch(config));
@@ -199,7 +214,7 @@ function scoredTokens(
     reference: { offload },
   } = config;
   const { scored, policy, reference, metrics } = from;
-  const { surplus } = refillOf(algorithm) ?? {};
+  const { surplus = "discard" } = refillOf(algorithm) ?? {};
   // Then some groups are from an older version.
   const reused = metrics !== undefined && surplus !== "discard";
   const columns = columnsOf(config);
@@ -210,7 +225,7 @@ function scoredTokens(
     columns,
     temperature,
     micro_batch_tokens_max,
-    stale_columns: reused ? needsOf(algorithm, Infinity) : undefined,
+    stale_columns: reused ? staleColumnsOf(config) : undefined,
     stale_old_logp: surplus === "reuse" ? "behaviour" : undefined,
     reference_offload: offload,
   });

@@ -27,7 +27,6 @@ export function openedOf(
   const { updates_per_batch, epochs_per_batch = 1 } = trainer;
   const use = {
     learns_from,
-    value_model: algorithm.value_model,
     samples_per_prompt: samples_per_prompt ?? null,
   };
   return g.stage(openAlgorithm, {

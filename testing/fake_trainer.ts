@@ -300,6 +300,7 @@ const FAKE_DESCRIPTION: AlgorithmDescription = {
   group_min: 2,
   coef: {},
   pairs: false,
+  mismatched: false,
   live_statistics: false,
 };
 

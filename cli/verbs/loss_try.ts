@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { AlgorithmChoice, parsePythonAlgorithm } from "../../algs/mod.ts";
+import { parsePythonAlgorithm } from "../../algs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { findRun, type Home, tryAlgorithm } from "../../runs/mod.ts";
-import { choiceOf, settingsOf } from "../algorithm_choice.ts";
+import { choiceOf, fileChoiceOf } from "../algorithm_choice.ts";
 import { tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
@@ -45,21 +45,14 @@ async function tryLoss(
   }
   const head = await findRun(home, batch.slice(0, at).replace(/\/round$/, ""));
   const round = wholeNumber(batch.slice(at + 1), { name: "--batch RUN/ROUND", least: 1 });
-  const algorithm = algorithmOf(name, settings);
+  const algorithm = parsePythonAlgorithm(name) === null
+    ? choiceOf(name, settings, "try")
+    : await fileChoiceOf(resolve(name), settings, "try");
   return await tryAlgorithm(home, head, {
     round,
     algorithm,
     json,
     model: model === undefined ? null : resolve(model),
     onSetup: ({ text }) => tell(text),
-  });
-}
-
-function algorithmOf(name: string, settings: readonly string[]): AlgorithmChoice {
-  if (parsePythonAlgorithm(name) === null) return choiceOf(name, settings, "try");
-  return AlgorithmChoice.parse({
-    name: "python",
-    source: resolve(name),
-    settings: settingsOf(settings),
   });
 }

@@ -1,4 +1,4 @@
-import { hasValueModel, refillOf, unpairedOf } from "../../algs/mod.ts";
+import { hasValueModel, refillOf, titleOf, unpairedOf } from "../../algs/mod.ts";
 import { hubDataset, hubDatasetText, hubName, hubNameText, isHubDataset } from "../../data/mod.ts";
 import {
   type Config,
@@ -165,7 +165,7 @@ function onlineLines(
     `${ranks === 1 ? "rank" : "ranks"}; x ${rounds} rounds = ${each * rounds}`,
     ...(refill
       ? [
-        `${algorithm.name} draws until a round is full: up to ${refill.batches_max} batches, ` +
+        `${titleOf(algorithm)} draws until a round is full: up to ${refill.batches_max} batches, ` +
         `so at most ${each * refill.batches_max * rounds} are sampled`,
       ]
       : []),

@@ -1,4 +1,4 @@
-import { dropoutOf, headOf, inPython } from "../../algs/mod.ts";
+import { dropoutOf, headOf, inPython, titleOf } from "../../algs/mod.ts";
 import type { Issue } from "../issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
@@ -75,7 +75,5 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
 
 /** The name of an algorithm whose model has a separate head instead of a vocabulary. */
 function headedOf(algorithm: Blocks["algorithm"]): string | null {
-  return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null
-    ? null
-    : algorithm.name;
+  return algorithm === undefined || headOf(algorithm) === null ? null : titleOf(algorithm);
 }

@@ -1,4 +1,4 @@
-import { headOf, unpairedOf } from "../../algs/mod.ts";
+import { headOf, titleOf, unpairedOf } from "../../algs/mod.ts";
 import type { Issue } from "../issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
@@ -31,7 +31,7 @@ function dataOrTask({ flow, data, task }: Blocks): Issue[] {
 
 function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
   if (flow !== "preference" || !warmup || !algorithm || headOf(algorithm) === null) return [];
-  const message = `${algorithm.name} trains a model without a vocabulary, which cannot learn ` +
+  const message = `${titleOf(algorithm)} trains a model without a vocabulary, which cannot learn ` +
     "completions: use null, " +
     "and start from a model that was";
   return [{ path: ["warmup"], message }];
@@ -56,7 +56,7 @@ function promptsDiffer({ algorithm, pairs_per_round, evaluate }: Blocks): Issue[
       count: pairs,
     })),
   ];
-  const message = `is 1; ${algorithm.name} estimates the KL with completions of different ` +
+  const message = `is 1; ${titleOf(algorithm)} estimates the KL with completions of different ` +
     "prompts: at least 2";
   return counts.flatMap(({ path, count }) => count === 1 ? [{ path, message }] : []);
 }

@@ -1,5 +1,5 @@
 import { labelOf } from "../../rewards/mod.ts";
-import { inPython, readsParts, refillOf } from "../../algs/mod.ts";
+import { inPython, readsParts, refillOf, titleOf } from "../../algs/mod.ts";
 import type { Issue } from "../issue_text.ts";
 import { sourcesHaveRewards } from "./reward_source_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
@@ -82,9 +82,10 @@ function filterIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue
     message: `there is no reward '${label}' in the list${didYouMean(label, labels)}`,
   }];
   if (algorithm === undefined || refillOf(algorithm) !== null) return unknown;
-  const message =
-    `${algorithm.name} trains on every group: use an algorithm that replaces groups ` +
-    "without a signal, such as dapo, or remove it";
+  const fix = "refill_batches_max" in algorithm
+    ? "set algorithm.refill_batches_max above 0, or remove it"
+    : "use an algorithm that replaces groups without a signal, such as dapo, or remove it";
+  const message = `${titleOf(algorithm)} trains on every group: ${fix}`;
   return [...unknown, { path, message }];
 }
 
@@ -94,7 +95,8 @@ function filterIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue
  */
 function sumIsRead({ reward = [], reward_shaping, algorithm }: Blocks): Issue[] {
   if (algorithm === undefined || inPython(algorithm) || !readsParts(algorithm)) return [];
-  const message = `${algorithm.name} reads each reward by itself, before it is changed: remove ` +
+  const message =
+    `${titleOf(algorithm)} reads each reward by itself, before it is changed: remove ` +
     "it, or use an algorithm that reads the sum, such as grpo";
   const entries = reward.flatMap((entry, i) =>
     (["clip", "normalise"] as const).filter((name) => entry[name] !== undefined)

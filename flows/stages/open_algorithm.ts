@@ -11,17 +11,20 @@ import {
 } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
-/** What a flow gives to a loss besides the live policy, the counts and the lengths. */
+/** What a loss may read wherever it is used: lengths and counts. */
+const ALWAYS = ["length", "group_length", "n_tokens", "n_sequences", "n_groups"];
+/** What a flow gives to a loss besides these. */
 const GIVEN = {
   rewards: ["old_logp", "behaviour_logp", "ref_logp", "advantage", "returns", "staleness"],
   completions: [],
   pairs: ["ref_logp", "margin", "n_pairs"],
+  labels: ["ref_logp", "label"],
 };
-const ALWAYS = ["logp", "entropy", "length", "group_length", "n_tokens", "n_sequences", "n_groups"];
+/** What the trained model computes: with a head it has no vocabulary, and no reference. */
+const LIVE = { language: ["logp", "entropy"], score: ["score", "margin", "n_pairs"] };
 
 const Use = z.strictObject({
   learns_from: z.enum(["rewards", "completions", "pairs"]),
-  value_model: z.boolean(),
   samples_per_prompt: z.int().positive().nullable().describe("null: nothing is sampled."),
 });
 export type Use = z.infer<typeof Use>;
@@ -55,13 +58,14 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
       await ctx.artifacts.putJson(given),
       ctx,
     );
-    const fault = misuse(described, { ...use, parts: algorithm.parts });
+    const fault = misuse(described, algorithm, use);
     if (fault !== null) {
       throw new BadDataError(`Cannot use ${given.file} because ${fault}`, {
         source: algorithm.source,
       });
     }
-    const python: PythonSource = { ...given, settings: described.settings };
+    const { file, source } = given;
+    const python: PythonSource = { file, source, settings: described.settings };
     const put = (value: unknown) =>
       ctx.artifacts.put(new TextEncoder().encode(canonicalJson(value)));
     const part = (name: PythonLoss["python"]["part"]) =>
@@ -72,13 +76,14 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
       loss: await part("loss"),
       value_loss: described.value_inputs === null ? null : await part("value_loss"),
       columns: needsOfDescribed(described, updates_per_batch),
+      stale_columns: needsOfDescribed(described, Infinity),
     };
   },
 });
 
 /** @throws {BadDataError} If the file is missing, or has changed since the run was created. */
 export async function sourceOf(
-  { source, settings, sha256 }: PythonAlgorithm,
+  { source, settings, profile, sha256 }: PythonAlgorithm,
 ): Promise<PythonSource> {
   const bytes = await Deno.readFile(source).catch((error) => {
     throw new BadDataError(`Cannot open the algorithm in ${source}: ${error.message}`, { source });
@@ -90,46 +95,100 @@ export async function sourceOf(
       { source, sha256 },
     );
   }
-  return { file: basename(source), source: new TextDecoder().decode(bytes), settings };
+  return { file: basename(source), source: new TextDecoder().decode(bytes), settings, profile };
 }
+
+/** What a flow reads of the choice of a file. */
+type Chosen = Pick<PythonAlgorithm, "value_model" | "parts" | "head" | "unpaired">;
 
 /** Why this flow cannot use a file; null if it can. */
 export function misuse(
   described: AlgorithmDescription,
-  use: Use & Pick<PythonAlgorithm, "parts">,
+  chosen: Chosen,
+  use: Use,
 ): string | null {
-  const { needs, value_inputs, inputs, group_min, pairs, coef } = described;
+  return misread(described, chosen, use) ??
+    (use.learns_from === "rewards"
+      ? misassigned(described, chosen)
+      : rewardless(described, use.learns_from)) ??
+    misgrouped(described, use) ?? misvalued(described, chosen);
+}
+
+/** What the loss reads and this flow does not provide, or provides only to another choice. */
+function misread(
+  { inputs, pairs, mismatched }: AlgorithmDescription,
+  { head, unpaired }: Chosen,
+  { learns_from }: Use,
+): string | null {
+  const preference = learns_from === "pairs";
+  if (preference) {
+    for (const [name, setting, on] of [["score", "head", head], ["label", "unpaired", unpaired]]) {
+      if (inputs.includes(name as string) === (on !== undefined)) continue;
+      return on === undefined
+        ? `its loss reads '${name}', but algorithm.${setting} is absent: write it where the ` +
+          `file's text does not show x.${name}`
+        : `algorithm.${setting} is given, but its loss does not read 'x.${name}'`;
+    }
+    if (unpaired && pairs) {
+      return "its loss reads 'label', of single completions, but also compares pairs";
+    }
+    if (mismatched !== (unpaired?.mismatched ?? false)) {
+      return `algorithm.unpaired.mismatched is ${unpaired?.mismatched ?? false}, but its ` +
+        `MISMATCHED is ${mismatched ? "True" : "False"}`;
+    }
+  }
+  const given = preference && unpaired ? GIVEN.labels : GIVEN[learns_from];
+  const known = preference && head ? LIVE.score : [...LIVE.language, ...given];
   const unknown = inputs.find((name) =>
-    !name.startsWith("coef.") && ![...ALWAYS, ...GIVEN[use.learns_from]].includes(name)
+    !name.startsWith("coef.") && ![...ALWAYS, ...known].includes(name)
   );
-  if (unknown !== undefined) {
-    return `its loss reads '${unknown}', which learning from ${use.learns_from} does not provide`;
+  if (unknown === undefined) return null;
+  return head && preference
+    ? `its loss reads '${unknown}', which a model that outputs a score does not have`
+    : `its loss reads '${unknown}', which learning from ${learns_from} does not provide`;
+}
+
+/** A problem with how rewards become advantages. */
+function misassigned(
+  { needs, pairs }: AlgorithmDescription,
+  { value_model, parts }: Chosen,
+): string | null {
+  if (needs === null) return "it has no credit(round, c), which turns rewards into advantages";
+  const value = needs.find((name) => name === "values" || name === "bootstrap");
+  if (value !== undefined && !value_model) {
+    return `its credit reads '${value}', but it has no value_loss(x, c, s)`;
   }
-  if (use.learns_from === "rewards") {
-    if (needs === null) return "it has no credit(round, c), which turns rewards into advantages";
-    const value = needs.find((name) => name === "values" || name === "bootstrap");
-    if (value !== undefined && !use.value_model) {
-      return `its credit reads '${value}', but it has no value_loss(x, c, s)`;
-    }
-    if (needs.includes("parts") && !use.parts) {
-      return "its credit reads 'parts', but algorithm.parts is not true";
-    }
-    if (pairs) return "its loss compares pairs, but this flow has none: use flow: preference";
-  } else if (value_inputs !== null) {
-    return `it has a value_loss(x, c, s), but learning from ${use.learns_from} ` +
-      "trains no value model";
-  } else if (Object.keys(coef).length > 0) {
-    return `credit returns its coefficients, but learning from ${use.learns_from} ` +
-      "has no credit";
+  if (needs.includes("parts") && !parts) {
+    return "its credit reads 'parts', but algorithm.parts is not true";
   }
-  if (use.samples_per_prompt !== null && use.samples_per_prompt < group_min) {
-    return `it compares at least ${group_min} samples of a prompt, but samples_per_prompt is ` +
-      `${use.samples_per_prompt}`;
+  return pairs ? "its loss compares pairs, but this flow has none: use flow: preference" : null;
+}
+
+/** What only learning from rewards has. */
+function rewardless(
+  { value_inputs, coef }: AlgorithmDescription,
+  learns_from: Use["learns_from"],
+): string | null {
+  if (value_inputs !== null) {
+    return `it has a value_loss(x, c, s), but learning from ${learns_from} trains no value model`;
   }
-  if ((value_inputs !== null) !== use.value_model) {
-    return `algorithm.value_model is ${use.value_model}, but it has ${
-      value_inputs === null ? "no" : "a"
-    } value_loss`;
-  }
-  return null;
+  return Object.keys(coef).length > 0
+    ? `credit returns its coefficients, but learning from ${learns_from} has no credit`
+    : null;
+}
+
+function misgrouped(
+  { group_min }: AlgorithmDescription,
+  { samples_per_prompt }: Use,
+): string | null {
+  if (samples_per_prompt === null || samples_per_prompt >= group_min) return null;
+  return `it compares at least ${group_min} samples of a prompt, but samples_per_prompt is ` +
+    `${samples_per_prompt}`;
+}
+
+function misvalued({ value_inputs }: AlgorithmDescription, { value_model }: Chosen): string | null {
+  return (value_inputs !== null) === value_model
+    ? null
+    : `algorithm.value_model is ${value_model}, but it has ${value_inputs === null ? "no" : "a"} ` +
+      "value_loss";
 }

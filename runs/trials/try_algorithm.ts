@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import { z } from "zod";
 import {
   type AlgorithmChoice,
@@ -7,6 +6,7 @@ import {
   inPython,
   maskedOf,
   readsParts,
+  titleOf,
 } from "../../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../../engine/mod.ts";
@@ -46,11 +46,11 @@ export async function tryAlgorithm(
     model,
     opening: await baseOpening(home, head),
     batch: recorded.batch,
-    round: recorded.round,
+    round: { ...recorded.round, ...recorded.parts },
     draws: recorded.draws,
     artifacts_dir: home.artifacts.dir,
     masked: maskedOf(algorithm, recorded.round).flatMap((masked, place) => masked ? [place] : []),
-    title: `${file ? basename(algorithm.source) : algorithm.name} on round ${round} of ${head.id}`,
+    title: `${titleOf(algorithm)} on round ${round} of ${head.id}`,
     ...(file
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
@@ -76,10 +76,10 @@ export async function tryAlgorithm(
 /** @throws {InvalidInputError} If credit needs what the round has not recorded. */
 function assignedOf(
   algorithm: AlgorithmChoice,
-  { round, given }: Awaited<ReturnType<typeof recordedRound>>,
+  { round, given, parts }: Awaited<ReturnType<typeof recordedRound>>,
 ) {
   try {
-    return creditOf(algorithm, { ...round, ...given });
+    return creditOf(algorithm, { ...round, ...given, ...parts });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new InvalidInputError(`${error.message}. Try it on a round of a run that scored it`, {
@@ -143,7 +143,8 @@ async function recordedRound(
     batch: credit.batch,
     round: seen,
     draws,
-    given: { ...given, ...parts, coef: batch.coef },
+    given: { ...given, coef: batch.coef },
+    parts,
   };
 }
 

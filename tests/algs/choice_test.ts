@@ -77,6 +77,8 @@ Deno.test("ratioBounds() is an algorithm's own clip and its ratio's kind, else P
     settings: {},
     value_model: false,
     mask_truncated: false,
+    refill_batches_max: 0,
+    surplus: "discard" as const,
     sha256: null,
   };
   deepStrictEqual(ratioBounds(file, { clip_high: 3, other: "x" }), {

@@ -9,13 +9,15 @@ import { pythonFile } from "./python_file.ts";
 import { cutsOf, randomStep, uniform } from "./steps.ts";
 import { INTERPRETER } from "./torch.ts";
 import { traced } from "./traced.ts";
-import type { FullRound, Outcome, Variant } from "./asked_of.ts";
+import type { FullRound, LossUnderTest, Outcome, Variant } from "./asked_of.ts";
 
 const FILES = new URL("./python/", import.meta.url).pathname;
-const TWINS = await Promise.all((["p3o", "grpo", "gdpo"] as const).map(async (name) => ({
-  file: await pythonFile(`${FILES}${name}.py`),
-  twin: traced(ALGORITHMS[name]),
-})));
+const TWINS = await Promise.all(
+  (["p3o", "grpo", "gdpo", "reward_model", "kto"] as const).map(async (name) => ({
+    file: await pythonFile(`${FILES}${name}.py`),
+    twin: traced(ALGORITHMS[name]),
+  })),
+);
 
 for (const { file } of TWINS) testProperties(file);
 
@@ -24,9 +26,10 @@ for (const { file, twin } of TWINS) {
     const other = twin.vary([{}, ...file.examples][i]!);
 
     Deno.test(`${variant.title} has loss, metrics and gradient of ${twin.name}`, async () => {
+      const [{ pairs }] = variant.losses as [LossUnderTest];
       const cases = [1, 2, 3].map((seed) => {
-        const step = randomStep(seed, { pairs: false, empty: seed === 3 });
-        return { step, cuts: cutsOf(step.sequences.length, { pairs: false }) };
+        const step = randomStep(seed, { pairs, empty: seed === 3 });
+        return { step, cuts: cutsOf(step.sequences.length, { pairs }) };
       });
       const [ours, theirs] = await Promise.all(
         [variant, other].map((one) => one.losses[0]!.differentiate(cases)),
@@ -36,6 +39,7 @@ for (const { file, twin } of TWINS) {
       }
     });
 
+    if (variant.credit === undefined) continue;
     Deno.test(`${variant.title} assigns the advantages of the table's ${twin.name}`, async () => {
       for (const seed of [1, 2]) {
         const [ours, theirs] = await Promise.all([variant, other].map((one) => credit(one, seed)));

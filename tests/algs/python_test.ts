@@ -1,9 +1,13 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import {
   AlgorithmChoice,
+  headOf,
   inPython,
   parsePythonAlgorithm,
   PythonAlgorithm,
+  refillOf,
+  titleOf,
+  unpairedOf,
 } from "../../algs/mod.ts";
 import { unopened } from "../../algs/python.ts";
 
@@ -21,6 +25,8 @@ Deno.test("PythonAlgorithm has no settings, value model or hash until a file say
     source: "losses/my.py",
     settings: {},
     mask_truncated: false,
+    refill_batches_max: 0,
+    surplus: "discard",
     value_model: false,
     sha256: null,
   });
@@ -36,6 +42,25 @@ Deno.test("PythonAlgorithm refuses a source that is no Python file", () => {
 Deno.test("inPython() knows a file from an algorithm of the table", () => {
   strictEqual(inPython(AlgorithmChoice.parse(FILE)), true);
   strictEqual(inPython(AlgorithmChoice.parse({ name: "grpo" })), false);
+});
+
+Deno.test("an algorithm's file draws until a round is full, outputs scores and reads labels if it is said to", () => {
+  const file = (said: object) => AlgorithmChoice.parse({ ...FILE, ...said });
+  strictEqual(refillOf(file({})), null);
+  deepStrictEqual(refillOf(file({ refill_batches_max: 4, surplus: "reuse" })), {
+    batches_max: 4,
+    surplus: "reuse",
+  });
+  deepStrictEqual([headOf(file({})), headOf(file({ head: "score" }))], [null, "score"]);
+  deepStrictEqual([unpairedOf(file({})), unpairedOf(file({ unpaired: {} }))], [
+    null,
+    { mismatched: false },
+  ]);
+});
+
+Deno.test("titleOf() is an algorithm's name, or its file's", () => {
+  strictEqual(titleOf(AlgorithmChoice.parse(FILE)), "my.py");
+  strictEqual(titleOf(AlgorithmChoice.parse({ name: "grpo" })), "grpo");
 });
 
 Deno.test("unopened() knows whether a value model is trained, and computes nothing", () => {

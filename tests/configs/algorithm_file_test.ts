@@ -13,6 +13,8 @@ Deno.test("parseConfig() takes an algorithm in a Python file by its path, with s
     settings,
     value_model: false,
     mask_truncated: false,
+    refill_batches_max: 0,
+    surplus: "discard",
     sha256,
   });
   const algorithm = async (text: string, overrides: string[] = []) => {
@@ -40,6 +42,38 @@ Deno.test("changedAlgorithm() names the file of a recorded configuration that is
   strictEqual(await changedAlgorithm(await online()), null);
   const edited = { ...recorded, algorithm: { ...recorded.algorithm, sha256: "0".repeat(64) } };
   strictEqual(await changedAlgorithm(edited), `${DIR}/my_algorithm.py`);
+});
+
+Deno.test("a file of the preference flow says whether it outputs scores or reads labels", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-facts-" });
+  try {
+    const factsOf = async (text: string, flow = "preference") => {
+      const source = `${dir}/own.py`;
+      await Deno.writeTextFile(source, text);
+      const { algorithm } = await withFileFacts({ flow, algorithm: { source } }) as {
+        algorithm: Record<string, unknown>;
+      };
+      const { value_model: _v, source: _s, sha256: _h, ...facts } = algorithm;
+      return facts;
+    };
+    const score = "def loss(x, c):\n    gap = x.chosen(x.score)\n";
+    const label = "def loss(x, c):\n    return x.label\n";
+    deepStrictEqual(await factsOf(score), { head: "score" });
+    deepStrictEqual(await factsOf(label), { unpaired: { mismatched: false } });
+    deepStrictEqual(await factsOf(`MISMATCHED = True\n${label}`), {
+      unpaired: { mismatched: true },
+    });
+    deepStrictEqual(await factsOf(`MISMATCHED: bool = True\n${label}`), {
+      unpaired: { mismatched: true },
+    });
+    deepStrictEqual(await factsOf(`MISMATCHED = False\n${label}`), {
+      unpaired: { mismatched: false },
+    });
+    deepStrictEqual(await factsOf(score, "online"), {});
+    deepStrictEqual(await factsOf("# not x.score or x.label\nmodel.score(1)\n"), {});
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
 });
 
 Deno.test("a file that may read each reward by itself says so, and a setting decides", async () => {

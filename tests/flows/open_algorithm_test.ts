@@ -5,14 +5,16 @@
 import { misuse } from "../../flows/stages/open_algorithm.ts";
 import { deepStrictEqual, match, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { SupervisedConfig } from "../../configs/mod.ts";
-import type { ArtifactRef, Batch, PythonLoss } from "../../data/mod.ts";
+import type { AlgorithmDescription, ArtifactRef, Batch, PythonLoss } from "../../data/mod.ts";
 import { sha256Hex, UserCodeError } from "../../engine/mod.ts";
-import { FakeTrainer, MemoryStore } from "../../testing/mod.ts";
+import { FakeSampler, FakeTrainer, MemoryStore } from "../../testing/mod.ts";
 import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
+import { preference } from "../../flows/preference.ts";
 import { supervised } from "../../flows/supervised.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
+import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 
 const SOURCE = `
 from dataclasses import dataclass
@@ -134,11 +136,12 @@ Deno.test("python: a value loss is refused where no value model is trained", () 
     value_inputs: ["values", "returns"],
     group_min: 1,
     pairs: false,
+    mismatched: false,
     coef: {},
   } as unknown as Parameters<typeof misuse>[0];
   for (const learns_from of ["completions", "pairs"] as const) {
     match(
-      misuse(described, { learns_from, value_model: true, samples_per_prompt: null })!,
+      misuse(described, { value_model: true }, { learns_from, samples_per_prompt: null })!,
       /has a value_loss\(x, c, s\), but learning from (completions|pairs) trains no value model/,
     );
   }
@@ -151,12 +154,92 @@ Deno.test("python: a credit that reads each reward needs algorithm.parts", () =>
     value_inputs: null,
     group_min: 1,
     pairs: false,
+    mismatched: false,
     coef: {},
   } as unknown as Parameters<typeof misuse>[0];
-  const use = { learns_from: "rewards" as const, value_model: false, samples_per_prompt: null };
-  match(misuse(described, use)!, /reads 'parts', but algorithm\.parts is not true/);
-  strictEqual(misuse(described, { ...use, parts: true }), null);
+  const use = { learns_from: "rewards" as const, samples_per_prompt: null };
+  const chosen = { value_model: false };
+  match(misuse(described, chosen, use)!, /reads 'parts', but algorithm\.parts is not true/);
+  strictEqual(misuse(described, { ...chosen, parts: true }, use), null);
 });
+
+/** What a trainer finds in a file with a loss of pairs, or of labelled completions. */
+const PREFERENCE = {
+  inputs: ["margin", "score"],
+  needs: null,
+  value_inputs: null,
+  group_min: 1,
+  pairs: true,
+  mismatched: false,
+  coef: {},
+} as unknown as AlgorithmDescription;
+const LABELS = { ...PREFERENCE, inputs: ["label", "logp", "ref_logp"], pairs: false };
+
+for (
+  const [title, described, chosen, said] of [
+    ["a reward model", PREFERENCE, { head: "score" }, null],
+    [
+      "a reward model whose text does not show it",
+      PREFERENCE,
+      {},
+      /reads 'score', but algorithm\.head is absent: write it/,
+    ],
+    [
+      "a language model that is said to output scores",
+      { ...PREFERENCE, inputs: ["logp", "ref_logp"] },
+      { head: "score" },
+      /algorithm\.head is given, but its loss does not read 'x\.score'/,
+    ],
+    [
+      "scores and tokens",
+      { ...PREFERENCE, inputs: ["logp", "score"] },
+      { head: "score" },
+      /reads 'logp', which a model that outputs a score does not have/,
+    ],
+    ["labels", LABELS, { unpaired: { mismatched: false } }, null],
+    [
+      "labels and mismatched completions",
+      { ...LABELS, mismatched: true },
+      { unpaired: { mismatched: true } },
+      null,
+    ],
+    [
+      "labels that nobody asked for",
+      LABELS,
+      {},
+      /reads 'label', but algorithm\.unpaired is absent/,
+    ],
+    [
+      "mismatched completions that are not drawn",
+      { ...LABELS, mismatched: true },
+      { unpaired: { mismatched: false } },
+      /mismatched is false, but its MISMATCHED is True/,
+    ],
+    [
+      "labels of pairs",
+      { ...LABELS, pairs: true },
+      { unpaired: { mismatched: false } },
+      /but also compares pairs/,
+    ],
+    [
+      "labels with a margin",
+      { ...LABELS, inputs: ["label", "logp", "margin"] },
+      { unpaired: { mismatched: false } },
+      /reads 'margin', which learning from pairs does not provide/,
+    ],
+  ] as const
+) {
+  Deno.test(`python: a loss of ${title} is ${said ? "refused" : "accepted"} for pairs`, () => {
+    const use = { learns_from: "pairs" as const, samples_per_prompt: null };
+    const found = misuse(
+      described as AlgorithmDescription,
+      { value_model: false, ...chosen } as never,
+      use,
+    );
+    if (said === null) strictEqual(found, null);
+    else match(found ?? "nothing", said);
+  });
+}
 
 Deno.test("python: credit receives each reward by itself", async () => {
   const { dir, model, ...home } = await stores();
@@ -237,6 +320,101 @@ for (
     else strictEqual(outcome.status, "done", JSON.stringify(outcome));
   });
 }
+
+Deno.test("a Python file draws until a round is full; groups of an older version are scored as it reads them", async () => {
+  const { dir, model, ...home } = await stores();
+  const algorithm = {
+    ...await algorithmIn(dir),
+    refill_batches_max: 3,
+    surplus: "reuse" as const,
+  };
+  const describes = { inputs: ["advantage", "logp", "old_logp"] };
+  const trainer = new FakeTrainer({ artifacts: home.artifacts, describes });
+  // Only these draws have two lengths, so only their groups teach anything.
+  const usable = [1, 2, 3, 6, 7, 8, 9];
+  const samplers = [
+    new FakeSampler({
+      complete: ({ draw, sample }) => usable.includes(draw) ? "1".repeat(1 + sample) : "11",
+    }),
+  ];
+  const config = onlineConfig(model, { algorithm });
+  const { outcome } = await execute(online, config, { ...home, dir, trainer, samplers });
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const rows = home.store.rows("run").filter(({ kind, key }) =>
+    kind === "result" && key.endsWith("/assign_credit")
+  );
+  const batches = await Promise.all(
+    rows.map(async ({ value }) =>
+      await home.artifacts.getJson(JSON.parse(value).output.batch) as Batch
+    ),
+  );
+  const trained = batches.map((batch) =>
+    batch.kind === "trajectories" && [
+      batch.groups.map(({ draw }) => draw),
+      batch.staleness,
+      "old_logp" in batch.columns,
+    ]
+  );
+  deepStrictEqual(trained, [
+    [[1, 2], [], false],
+    [[3, 6], [1, 1, 0, 0], true],
+    [[7, 8], [1, 1, 0, 0], true],
+  ]);
+});
+
+Deno.test("a Python file trains a reward model on pairs, and a language model on labels", async () => {
+  const train = async (chosen: object, describes: Partial<AlgorithmDescription>) => {
+    const { dir, model, ...home } = await stores();
+    const algorithm = { ...await algorithmIn(dir), ...chosen };
+    const trainer = new FakeTrainer({
+      artifacts: home.artifacts,
+      describes: { needs: null, group_min: 1, ...describes },
+    });
+    const config = preferenceConfig(model, { algorithm });
+    const rows = { train: pairsOf(6), eval: pairsOf(5) };
+    const { outcome } = await execute(preference, config, { ...home, dir, trainer, rows });
+    strictEqual(outcome.status, "done", JSON.stringify(outcome));
+    const asked = trainer.calls.filter(({ op }) => op === "train")
+      .map(({ args }) => args as { batch: ArtifactRef; loss: ArtifactRef });
+    const { python } = await home.artifacts.getJson(asked[0]!.loss) as PythonLoss;
+    const batch = await home.artifacts.getJson(asked[0]!.batch) as Batch;
+    const columns = "columns" in batch ? Object.keys(batch.columns) : [];
+    return { file: python.file, kind: batch.kind, columns };
+  };
+  deepStrictEqual(await train({ head: "score" }, { inputs: ["margin", "score"], pairs: true }), {
+    file: "mine.py",
+    kind: "preference",
+    columns: [],
+  });
+  const labels = { inputs: ["label", "logp", "ref_logp"], mismatched: true };
+  deepStrictEqual(await train({ unpaired: { mismatched: true } }, labels), {
+    file: "mine.py",
+    kind: "unpaired",
+    columns: ["ref_logp"],
+  });
+});
+
+Deno.test("the trainer that opens a Python file is told the profile; the recorded loss has settings alone", async () => {
+  const { dir, model, ...home } = await stores();
+  const algorithm = { ...await algorithmIn(dir), profile: "paper" };
+  const trainer = new FakeTrainer({ artifacts: home.artifacts });
+  await execute(online, onlineConfig(model, { algorithm }), { ...home, dir, trainer });
+  const argsOf = (op: string) => trainer.calls.find((call) => call.op === op)!.args as never;
+  const { algorithm: asked } = argsOf("open_algorithm") as { algorithm: ArtifactRef };
+  deepStrictEqual(await home.artifacts.getJson(asked), {
+    file: "mine.py",
+    source: SOURCE,
+    settings: {},
+    profile: "paper",
+  });
+  const { loss } = argsOf("train") as { loss: ArtifactRef };
+  deepStrictEqual((await home.artifacts.getJson(loss) as PythonLoss).python, {
+    file: "mine.py",
+    source: SOURCE,
+    settings: {},
+    part: "loss",
+  });
+});
 
 Deno.test("a fork keeps the Python file unless it names a different one", async () => {
   const home = await freshFakeHome();

@@ -7,7 +7,10 @@ from typing import Any
 
 from holdfast_worker.algorithm import recorded_program
 
-P3O = (Path(__file__).parents[1] / "algs" / "python" / "p3o.py").read_text()
+FILES = Path(__file__).parents[1] / "algs" / "python"
+P3O, KTO, REWARD_MODEL = (
+    (FILES / f"{name}.py").read_text() for name in ("p3o", "kto", "reward_model")
+)
 PLAIN = """
 def credit(round, c):
     return {"advantage": round.reward - round.reward.mean()}

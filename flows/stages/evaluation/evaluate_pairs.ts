@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AlgorithmChoice, OpenedAlgorithm } from "../../../algs/mod.ts";
+import { AlgorithmChoice, OpenedAlgorithm, titleOf } from "../../../algs/mod.ts";
 import { ArtifactRef, Batch, Policy } from "../../../data/mod.ts";
 import { defineStage, type RecordingContext, type Stage } from "../../../engine/mod.ts";
 import { Trainer } from "../../resources.ts";
@@ -69,7 +69,7 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
       const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
       if (pair_accuracy === undefined || pair_margin === undefined) {
         throw new TypeError(
-          `Cannot evaluate on pairs because the loss of '${algorithm.name}' does not report ` +
+          `Cannot evaluate on pairs because the loss of '${titleOf(algorithm)}' does not report ` +
             `'reward/accuracy' and 'reward/margin': its metrics are ${
               Object.keys(told.metrics).join(", ") || "none"
             }`,

@@ -28,5 +28,10 @@ Deno.test("loss try refuses algorithms and settings that do not exist", async ()
   match(near.err, /^Cannot try 'gspp' because there is no such algorithm \(did you mean gspo\?\)/);
   const setting = await loss("grpo", "clipp=1", "--batch", "a/1");
   match(setting.err, /^Cannot try 'grpo' with these settings:\n/);
-  deepStrictEqual([near.code, setting.code], [2, 2]);
+  const file = await loss("examples/my_algorithm.py", "mask_truncated=3", "--batch", "a/1");
+  match(
+    file.err,
+    /^Cannot try '.*my_algorithm.py' with these settings:\n {2}mask_truncated: .*expected boolean/,
+  );
+  deepStrictEqual([near.code, setting.code, file.code], [2, 2, 2]);
 });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from algorithm_files import P3O, PLAIN, recorded
+from algorithm_files import KTO, P3O, PLAIN, REWARD_MODEL, recorded
 from holdfast_worker.algorithm import AlgorithmError
 from holdfast_worker.algorithm.describe import describe
 
@@ -22,12 +22,21 @@ def test_a_file_is_described_with_all_that_it_reads_and_its_settings() -> None:
         "inputs": ["advantage", "behaviour_logp", "logp", "n_tokens"],
         "metrics": ["policy/ess"],
         "pairs": False,
+        "mismatched": False,
         "live_statistics": True,
         "value_inputs": None,
         "needs": [],
         "group_min": 2,
         "coef": {},
     }
+
+
+def test_a_reward_model_and_labelled_completions_are_described() -> None:
+    found = describe(recorded(REWARD_MODEL))
+    assert (found["inputs"], found["pairs"], found["needs"]) == (["margin", "score"], True, None)
+    found = describe(recorded(KTO))
+    assert found["inputs"] == ["label", "logp", "ref_logp"]
+    assert (found["pairs"], found["mismatched"], found["live_statistics"]) == (False, True, True)
 
 
 def test_what_a_file_reads_may_depend_on_its_settings() -> None:

@@ -26,3 +26,42 @@ from holdfast_worker.algorithm.describe import describe
 def test_settings_are_checked_against_config(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(AlgorithmError, match=message):
         describe(recorded(P3O, **settings))
+
+
+PROFILES = (
+    P3O
+    + """
+PROFILES = {"paper": {"std_epsilon": 0.5, "pull": "forward"}, "broken": 3}
+"""
+)
+
+
+def test_a_profile_fills_in_settings_that_are_left_out() -> None:
+    paper = {**recorded(PROFILES), "profile": "paper"}
+    assert describe(paper)["settings"] == {"std_epsilon": 0.5, "pull": "forward"}
+    other = {**recorded(PROFILES, pull="k3"), "profile": "paper"}
+    assert describe(other)["settings"] == {"std_epsilon": 0.5, "pull": "k3"}
+
+
+@pytest.mark.parametrize(
+    ("source", "profile", "message"),
+    [
+        (
+            PROFILES,
+            "papre",
+            r"the profile 'papre' because there is none .*\(did you mean paper\?\): it has paper, br",
+        ),
+        (P3O, "paper", r"the profile 'paper' because there is none .*: it has no PROFILES$"),
+        (PROFILES, "broken", r"the profile 'broken' of my.py because it is a int: write a dict"),
+        (
+            P3O + "\nPROFILES = {'paper': {'std': 1}}\n",
+            "paper",
+            r"setting 'std' because there is none of that name",
+        ),
+    ],
+)
+def test_a_profile_that_a_file_does_not_have_is_refused(
+    source: str, profile: str, message: str
+) -> None:
+    with pytest.raises(AlgorithmError, match=message):
+        describe({**recorded(source), "profile": profile})

@@ -13,10 +13,11 @@ import msgpack
 import numpy as np
 import pytest
 
-from algorithm_files import P3O, PLAIN, loss_of
-from loss_expressions import preference
+from algorithm_files import KTO, P3O, PLAIN, REWARD_MODEL, loss_of
+from loss_expressions import comparison, labelled, preference
 from test_trainer_heads import LOSSES, opened, value_batch
-from test_trainer_pairs import PAIRS, ready
+from test_trainer_pairs import PAIRS, make, ready, with_reference
+from test_trainer_unpaired import MISMATCHED, ROWS, unpaired_batch
 from trainer_harness import (
     SUPERVISED_LOSS,
     Trainer,
@@ -151,6 +152,28 @@ def test_pairs_are_learned_as_by_the_expression(trainer: Trainer) -> None:
     taken = trainer.train(batch, between=("v0", "v1"), loss=python(DPO), tokens_max=40)["steps"]
     same(taken, expected)
     assert taken[0]["metrics"] == pytest.approx(expected[0]["metrics"])
+
+
+def test_a_reward_model_learns_by_a_file_as_by_the_expression(tmp_path: Path) -> None:
+    trainer = make(tmp_path, "reward_model")
+    batch = ready(trainer, "reward_model", PAIRS)
+    expected = trainer.train(batch, between=("v0", "v1"), loss=comparison(), tokens_max=40)["steps"]
+    trainer.load()
+    loss = python(REWARD_MODEL)
+    taken = trainer.train(batch, between=("v0", "v1"), loss=loss, tokens_max=40)["steps"]
+    same(taken, expected)
+    assert taken[0]["metrics"] == pytest.approx(expected[0]["metrics"])
+
+
+def test_labelled_completions_are_learned_as_by_the_expression(trainer: Trainer) -> None:
+    batch = with_reference(
+        trainer, unpaired_batch(ROWS, MISMATCHED), str(trainer.directory / "model")
+    )
+    expected = trainer.train(batch, between=("v0", "v1"), loss=labelled(), tokens_max=40)["steps"]
+    trainer.load()
+    taken = trainer.train(batch, between=("v0", "v1"), loss=python(KTO), tokens_max=40)["steps"]
+    same(taken, expected)
+    assert taken[0]["micro_batches"] > 1
 
 
 def test_a_value_model_learns_by_the_files_value_loss_as_by_the_expression(tmp_path: Path) -> None:

@@ -58,3 +58,29 @@ Deno.test("tryAlgorithm() refuses credit that needs what the round did not score
       "length, coef. Try it on a round of a run that scored it",
   );
 });
+
+/** The gate names an interpreter that has PyTorch. */
+const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
+const BY_PARTS = `
+def credit(round, c):
+    (part,) = round.parts
+    assert (part.weight * part.paid == round.reward).all()
+    return {"advantage": part.paid - part.paid.mean()}
+
+def loss(x, c):
+    return {"loss": ("token_mean", -x.advantage * x.logp)}
+`;
+
+Deno.test({
+  name: "tryAlgorithm() gives a file each reward by itself",
+  ignore: python === "",
+  fn: async () => {
+    const trainer = { python, optimizer: { lr: 0.1 } };
+    const home = await ranHome({ trainer });
+    const source = `${home.dir}/by_parts.py`;
+    await Deno.writeTextFile(source, BY_PARTS);
+    const algorithm = AlgorithmChoice.parse({ name: "python", source, parts: true });
+    const options = { round: 1, algorithm, model: null, json: false };
+    strictEqual(await tryAlgorithm(home, (await home.store.head("a"))!, options), 0);
+  },
+});

@@ -12,15 +12,16 @@ from holdfast_worker.rng_state import untouched_randomness
 
 class Algorithm:
     """
-    A file with its settings. `recorded`: {file, source, settings}, as in a recorded loss. `file` is
-    its name in errors.
+    A file with its settings. `recorded`: {file, source, settings}, as in a recorded loss, or with
+    the `profile` that fills settings in. `file` is its name in errors.
     """
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self.file = recorded["file"]
         with untouched_randomness():
             self.code = AlgorithmFile(recorded["source"], self.file)
-        self.config = self.code.settings(recorded["settings"])
+        profile = self.code.profile(recorded.get("profile"))
+        self.config = self.code.settings({**profile, **recorded["settings"]})
         self.settings = settings_json(self.config, self.file)
 
     def first_coef(self) -> dict[str, float]:

@@ -16,9 +16,9 @@ from holdfast_worker.wire.answers import AlgorithmDescription
 
 def describe(recorded: Mapping[str, Any]) -> AlgorithmDescription:
     """
-    {settings, inputs, metrics, needs, group_min, coef, pairs, live_statistics, value_inputs}: the
-    settings with their defaults, what the loss reads, what credit reads (None: the file has no
-    credit), what the value loss reads (None: it has none).
+    {settings, inputs, metrics, needs, group_min, coef, pairs, mismatched, live_statistics,
+    value_inputs}: the settings with their defaults, what the loss reads, what credit reads (None:
+    the file has no credit), what the value loss reads (None: it has none).
     """
     algorithm = Algorithm(recorded)
     loss = PythonProgram(algorithm)
@@ -29,6 +29,7 @@ def describe(recorded: Mapping[str, Any]) -> AlgorithmDescription:
         "inputs": sorted(loss.read),
         "metrics": loss.metrics,
         "pairs": loss.has_pairs,
+        "mismatched": bool(code.constant("MISMATCHED", False)),
         "live_statistics": bool(loss.statistics_live),
         "value_inputs": None if value_loss is None else sorted(value_loss.read),
         "needs": needs_of(algorithm) if code.has("credit") else None,

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rank.failures import OUT_OF_MEMORY_NAMES
@@ -106,6 +106,26 @@ class AlgorithmFile:
         taken = function.__code__.co_argcount if hasattr(function, "__code__") else len(arguments)
         with telling_line(self.file, f"compute {name}()"):
             return function(*arguments[:taken])
+
+    def profile(self, name: str | None) -> Mapping[str, Any]:
+        """The settings of this name in the file's `PROFILES`; none without a name."""
+        if name is None:
+            return {}
+        profiles = self.constant("PROFILES", {})
+        if not isinstance(profiles, Mapping) or name not in profiles:
+            known = list(cast("Mapping[str, Any]", profiles)) if profiles else []
+            has = f"it has {', '.join(known)}" if known else "it has no PROFILES"
+            raise AlgorithmError(
+                f"Cannot use {self.file} with the profile '{name}' because there is none of that "
+                f"name{did_you_mean(name, known)}: {has}"
+            )
+        found = cast("Mapping[str, Any]", profiles)[name]
+        if not isinstance(found, Mapping):
+            raise AlgorithmError(
+                f"Cannot use the profile '{name}' of {self.file} because it is a "
+                f"{type(found).__name__}: write a dict of settings"
+            )
+        return cast("Mapping[str, Any]", found)
 
     def settings(self, given: Mapping[str, Any]) -> Any:
         """The file's `Config` with these settings, or nothing if it has none."""

@@ -81,6 +81,7 @@ class AlgorithmDescription(TypedDict):
     group_min: int
     coef: dict[str, float]
     pairs: bool
+    mismatched: bool
     live_statistics: bool
 
 
