@@ -37,17 +37,18 @@ export const PythonAlgorithm = z.strictObject({
   parts: z.boolean().optional().describe(
     "Whether credit reads each reward by itself, `round.parts`. Read from the file if absent.",
   ).register(setting, { numerics: false, fork: "free", resume: "refused" }),
-  head: z.enum(["score"]).optional().describe(
-    "`score`: a reward model is trained, because the loss reads `x.score`. Read from the file " +
-      "if absent.",
+  head: z.enum(["score"]).nullable().optional().describe(
+    "`score`: a reward model is trained, because the loss reads `x.score`; null: a language " +
+      "model. Read from the file if absent.",
   ),
   unpaired: z.strictObject({
     mismatched: z.boolean().default(false).describe(
       "Whether the loss also reads completions behind the prompts of other rows: the file has " +
         "`MISMATCHED = True`.",
     ),
-  }).optional().describe(
-    "The loss reads `x.label` of single completions instead of pairs. Read from the file if absent.",
+  }).nullable().optional().describe(
+    "The loss reads `x.label` of single completions; null: it does not. Read from the file if " +
+      "absent.",
   ),
   sha256: z.string().nullable().default(null).describe(
     "sha256 of the file when the run was created. Read from the file.",
@@ -76,8 +77,8 @@ export function unopened(file: PythonAlgorithm): AnyAlgorithm {
     config: PythonAlgorithm.omit({ name: true }),
     credit: { needs: parts ? ["parts"] : [], assign: elsewhere },
     refill: () => refillBy(file),
-    head,
-    unpaired: unpaired && (() => unpaired),
+    head: head ?? undefined,
+    unpaired: unpaired ? () => unpaired : undefined,
     loss: elsewhere,
     value_loss: value_model ? elsewhere : undefined,
   };

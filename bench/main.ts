@@ -7,6 +7,7 @@ import { benchEngine } from "./engine.ts";
 import { benchGrpo } from "./grpo.ts";
 import { benchLearning } from "./learning.ts";
 import { benchLogits } from "./logits.ts";
+import { benchOptimizers } from "./optimizers.ts";
 import { benchPacking } from "./packing.ts";
 import { benchPayloads } from "./payloads.ts";
 import { benchQuickstart } from "./quickstart.ts";
@@ -32,6 +33,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
     run: benchLearning,
   },
   logits: { about: "memory of a step's logits in chunks, beside all at once", run: benchLogits },
+  optimizers: { about: "state and time of each optimizer's step", run: benchOptimizers },
   packing: { about: "supervised steps on packed rows, beside padded ones", run: benchPacking },
   payloads: {
     about: "MB/s and memory of a large value between two stages",

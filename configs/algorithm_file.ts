@@ -14,8 +14,11 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
   ) return value;
   const bytes = await Deno.readFile(value.algorithm.source).catch(() => null);
   if (bytes === null) return value;
+  const { algorithm: own } = value;
   const facts = factsOf(new TextDecoder().decode(bytes), value.flow);
-  return { ...value, algorithm: { ...facts, ...value.algorithm, sha256: sha256Hex(bytes) } };
+  const { unpaired } = own;
+  const whole = isFields(unpaired) ? { ...own, unpaired: { ...facts.unpaired, ...unpaired } } : own;
+  return { ...value, algorithm: { ...facts, ...whole, sha256: sha256Hex(bytes) } };
 }
 
 /** The block of an algorithm as a configuration has it: written out, with what its file says. */
@@ -24,8 +27,11 @@ export async function algorithmBlock(algorithm: unknown): Promise<unknown> {
   return whole.algorithm;
 }
 
+/** Of Python, what is no code: texts, in three quotes or one, and comments. */
+const TEXTS = /"""[^]*?"""|'''[^]*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#.*$/gm;
+
 function factsOf(text: string, flow: unknown): Partial<PythonAlgorithm> {
-  const code = text.replaceAll(/#.*$/gm, "");
+  const code = text.replaceAll(TEXTS, (one) => /^(["'])parts\1$/.test(one) ? one : "");
   const reads = (name: string) => new RegExp(`\\.${name}\\b(?!\\s*\\()`).test(code);
   const facts = {
     value_model: /^def value_loss\b/m.test(code),

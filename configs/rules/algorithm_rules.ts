@@ -4,6 +4,7 @@ import {
   inPython,
   masksTruncated,
   needsOf,
+  refillOf,
 } from "../../algs/mod.ts";
 import { ValueModelConfig } from "../../workers/mod.ts";
 import { ReferenceConfig } from "../blocks.ts";
@@ -17,6 +18,7 @@ export const ALGORITHM_RULES = [
   penaltyBegins,
   batchesAreReusable,
   completionsAreSampled,
+  surplusIsDrawn,
 ];
 
 /** An algorithm in Python is a file that only a trainer opens: what it reads is unknown. */
@@ -71,13 +73,32 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
   return [{ path: ["algorithm", "overlong_length_max"], message }];
 }
 
-/** A file serves every flow, so it has the setting even in those that sample nothing. */
+/** A file serves every flow, so it has these settings even in those that sample nothing. */
 function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
-  if (
-    !algorithm || !masksTruncated(algorithm) || (flow !== "supervised" && flow !== "preference")
-  ) return [];
-  const message = "is true; nothing is sampled in this flow, so no completion is cut: leave it out";
-  return [{ path: ["algorithm", "mask_truncated"], message }];
+  if (!algorithm || (flow !== "supervised" && flow !== "preference")) return [];
+  const why = "nothing is sampled in this flow, so";
+  const cut = {
+    path: ["algorithm", "mask_truncated"],
+    message: `is true; ${why} no completion is ` +
+      "cut: leave it out",
+  };
+  const refill = refillOf(algorithm);
+  const drawn = {
+    path: ["algorithm", "refill_batches_max"],
+    message: `is ${refill?.batches_max}; ` +
+      `${why} no group is replaced: leave it out`,
+  };
+  return [...(masksTruncated(algorithm) ? [cut] : []), ...(refill ? [drawn] : [])];
+}
+
+/** Only rounds that draw until they are full have more than they need. */
+function surplusIsDrawn({ algorithm }: Blocks): Issue[] {
+  if (!algorithm || !("surplus" in algorithm) || algorithm.surplus === "discard") return [];
+  if (refillOf(algorithm) !== null) return [];
+  const message =
+    `is ${algorithm.surplus}, but refill_batches_max is 0, so a round draws no more ` +
+    "than it needs: set refill_batches_max above 0, or leave it out";
+  return [{ path: ["algorithm", "surplus"], message }];
 }
 
 /** Reused samples need a ratio to what the policy would sample now. */

@@ -23,7 +23,10 @@ function wholeMatrices(blocks: Blocks): Issue[] {
     const of = block === "value_model" ? valueTrainer(trainer, value_model!) : trainer;
     const { engine, zero } = of;
     if (name === "adamw" || engine !== "deepspeed" || zero === 0) return [];
-    const message = `is ${name}, which steps whole matrices, and ZeRO ${zero} shards them: use ` +
+    const what = name === "adamw_8bit"
+      ? "has a scale for each block of a tensor"
+      : "steps whole matrices";
+    const message = `is ${name}, which ${what}, and ZeRO ${zero} shards them: use ` +
       `${block === "value_model" ? block : "trainer"}.zero: 0, or adamw`;
     return [{ path: [block, "optimizer", "name"], message }];
   });

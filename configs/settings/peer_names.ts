@@ -11,7 +11,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   adam_beta1: ["trainer.optimizer.betas", "online.optimizer.betas"],
   adam_beta2: ["trainer.optimizer.betas", "online.optimizer.betas"],
   adam_epsilon: ["trainer.optimizer.eps", "online.optimizer.eps"],
-  optim: "set trainer.optimizer: { name: muon }; 8-bit AdamW is not supported yet",
+  optim: ["trainer.optimizer.name", "online.optimizer.name"],
   optimizer_type: ["trainer.optimizer.name", "online.optimizer.name"],
   max_grad_norm: ["trainer.optimizer.clip_grad_norm", "online.optimizer.clip_grad_norm"],
   max_norm: ["trainer.optimizer.clip_grad_norm", "online.optimizer.clip_grad_norm"],

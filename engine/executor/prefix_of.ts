@@ -90,7 +90,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
     if (!failure || (isUntrained({ graph, node, round }) && isOpen(failure, graph))) {
       continue;
     }
-    if (node.kind === "stage" && node.stage.fork?.anew) continue;
+    if (isAnew({ graph, node, failures })) continue;
     throw refusal(failure, { run, node, loop });
   }
   const whole = (node: GraphNode) =>
@@ -275,6 +275,26 @@ function isUntrained(
   { graph, node, round }: { graph: Graph; node: GraphNode; round: number },
 ): boolean {
   return round === 0 && ![node, ...upstream(graph, node)].some(({ kind }) => kind === "loop");
+}
+
+/**
+ * Whether the child may request a node itself: it is a stage that declares so, or reads what such a
+ * stage outputs now, and nothing was trained in between.
+ */
+function isAnew(
+  { graph, node, failures }: {
+    graph: Graph;
+    node: GraphNode;
+    failures: ReadonlyMap<GraphNode, Error>;
+  },
+): boolean {
+  const declares = (one: GraphNode) => one.kind === "stage" && one.stage.fork?.anew === true;
+  if (declares(node)) return true;
+  const failure = failures.get(node);
+  if (!(failure instanceof ReplayDriftError)) return false;
+  const cause = graph.nodes.find(({ name }) => name === failure.facts.key);
+  return cause !== undefined && declares(cause) &&
+    ![node, ...upstream(graph, node)].some((one) => one.kind === "loop" && failures.has(one));
 }
 
 /**

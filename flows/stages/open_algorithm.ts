@@ -45,7 +45,7 @@ type Input = z.input<typeof Input>;
  */
 export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   name: "open_algorithm",
-  version: 1,
+  version: 2,
   input: Input,
   output: OpenedAlgorithm,
   runs_on: "trainer",
@@ -121,21 +121,34 @@ function misread(
   { learns_from }: Use,
 ): string | null {
   const preference = learns_from === "pairs";
-  if (preference) {
-    for (const [name, setting, on] of [["score", "head", head], ["label", "unpaired", unpaired]]) {
-      if (inputs.includes(name as string) === (on !== undefined)) continue;
-      return on === undefined
-        ? `its loss reads '${name}', but algorithm.${setting} is absent: write it where the ` +
-          `file's text does not show x.${name}`
-        : `algorithm.${setting} is given, but its loss does not read 'x.${name}'`;
+  for (const [input, setting, on] of [["score", "head", head], ["label", "unpaired", unpaired]]) {
+    const beside = `write ${setting}: null beside the file's name`;
+    if (on && !preference) {
+      return `algorithm.${setting} is given, but learning from ${learns_from} trains no such ` +
+        `model: ${beside}, or use flow: preference`;
     }
-    if (unpaired && pairs) {
-      return "its loss reads 'label', of single completions, but also compares pairs";
+    if (on && !inputs.includes(input as string)) {
+      return `algorithm.${setting} says that its loss reads x.${input}, which it does not: ` +
+        beside;
     }
-    if (mismatched !== (unpaired?.mismatched ?? false)) {
-      return `algorithm.unpaired.mismatched is ${unpaired?.mismatched ?? false}, but its ` +
-        `MISMATCHED is ${mismatched ? "True" : "False"}`;
+    if (preference && !on && inputs.includes(input as string)) {
+      const block = input === "score" ? "head: score" : "unpaired: {}";
+      return `its loss reads '${input}', but its text does not show x.${input}: write ${block} ` +
+        "beside the file's name";
     }
+  }
+  if (unpaired && pairs) {
+    return "its loss reads 'label', of single completions, but also compares pairs";
+  }
+  if (mismatched && !unpaired) {
+    return "it has MISMATCHED = True, but its loss reads no 'label': leave MISMATCHED out";
+  }
+  if (unpaired && mismatched !== unpaired.mismatched) {
+    return mismatched
+      ? "MISMATCHED is true in it, but its text does not show MISMATCHED = True: write " +
+        "unpaired: { mismatched: true } beside the file's name"
+      : "algorithm.unpaired.mismatched is true, but the file has no MISMATCHED = True: add it, " +
+        "or write unpaired: {}";
   }
   const given = preference && unpaired ? GIVEN.labels : GIVEN[learns_from];
   const known = preference && head ? LIVE.score : [...LIVE.language, ...given];

@@ -1,5 +1,6 @@
 import { ok, strictEqual } from "node:assert/strict";
 import { benchLogits } from "../../bench/logits.ts";
+import { benchOptimizers } from "../../bench/optimizers.ts";
 import { benchPacking } from "../../bench/packing.ts";
 
 function finite(measured: Record<string, number | null>): void {
@@ -30,4 +31,12 @@ Deno.test("bench packing: packed rows train the same tokens in no more micro-bat
   finite(measured);
   ok(measured.micro_batches! <= measured.peer_micro_batches!);
   strictEqual(measured.rows, 8);
+});
+
+Deno.test("bench optimizers: 8-bit moments take less than half, but for the embeddings", async () => {
+  const sizes = ["--width", "128", "--layers", "1", "--vocabulary", "32", "--repeats", "1"];
+  const measured = await benchOptimizers(sizes);
+  finite(measured);
+  ok(measured.adamw_8bit_state_ratio! < 0.4, `it is ${measured.adamw_8bit_state_ratio}`);
+  ok(measured.adafactor_state_ratio! < measured.adamw_8bit_state_ratio!);
 });

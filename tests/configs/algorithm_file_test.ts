@@ -47,10 +47,10 @@ Deno.test("changedAlgorithm() names the file of a recorded configuration that is
 Deno.test("a file of the preference flow says whether it outputs scores or reads labels", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-facts-" });
   try {
-    const factsOf = async (text: string, flow = "preference") => {
+    const factsOf = async (text: string, flow = "preference", said: object = {}) => {
       const source = `${dir}/own.py`;
       await Deno.writeTextFile(source, text);
-      const { algorithm } = await withFileFacts({ flow, algorithm: { source } }) as {
+      const { algorithm } = await withFileFacts({ flow, algorithm: { source, ...said } }) as {
         algorithm: Record<string, unknown>;
       };
       const { value_model: _v, source: _s, sha256: _h, ...facts } = algorithm;
@@ -71,6 +71,15 @@ Deno.test("a file of the preference flow says whether it outputs scores or reads
     });
     deepStrictEqual(await factsOf(score, "online"), {});
     deepStrictEqual(await factsOf("# not x.score or x.label\nmodel.score(1)\n"), {});
+    deepStrictEqual(
+      await factsOf(`"""Not x.score,\nnor x.label."""\nprint('x.score', "x.label")\n`),
+      {},
+    );
+    deepStrictEqual(await factsOf(`tag = "#"; gap = x.chosen(x.score)\n`), { head: "score" });
+    deepStrictEqual(await factsOf(score, "preference", { head: null }), { head: null });
+    deepStrictEqual(await factsOf(`MISMATCHED = True\n${label}`, "preference", { unpaired: {} }), {
+      unpaired: { mismatched: true },
+    });
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
@@ -90,6 +99,7 @@ Deno.test("a file that may read each reward by itself says so, and a setting dec
     strictEqual(await partsOf("return {'advantage': round.reward}"), undefined);
     strictEqual(await partsOf("return sum(part.paid for part in round.parts)"), true);
     strictEqual(await partsOf("return getattr(round, 'parts')"), true);
+    strictEqual(await partsOf("return 'round.parts'"), undefined);
     strictEqual(await partsOf("return round.parts", { parts: false }), false);
   } finally {
     await Deno.remove(dir, { recursive: true });

@@ -182,13 +182,13 @@ for (
       "a reward model whose text does not show it",
       PREFERENCE,
       {},
-      /reads 'score', but algorithm\.head is absent: write it/,
+      /reads 'score', but its text does not show x\.score: write head: score beside/,
     ],
     [
       "a language model that is said to output scores",
       { ...PREFERENCE, inputs: ["logp", "ref_logp"] },
       { head: "score" },
-      /algorithm\.head is given, but its loss does not read 'x\.score'/,
+      /algorithm\.head says that its loss reads x\.score, which it does not: write head: null/,
     ],
     [
       "scores and tokens",
@@ -207,14 +207,27 @@ for (
       "labels that nobody asked for",
       LABELS,
       {},
-      /reads 'label', but algorithm\.unpaired is absent/,
+      /reads 'label', but .*: write unpaired: \{\} beside/,
     ],
     [
       "mismatched completions that are not drawn",
       { ...LABELS, mismatched: true },
       { unpaired: { mismatched: false } },
-      /mismatched is false, but its MISMATCHED is True/,
+      /MISMATCHED is true in it, but .*: write unpaired: \{ mismatched: true \} beside/,
     ],
+    [
+      "labels whose mismatched completions it does not read",
+      LABELS,
+      { unpaired: { mismatched: true } },
+      /mismatched is true, but the file has no MISMATCHED = True: add it/,
+    ],
+    [
+      "pairs with mismatched completions",
+      { ...PREFERENCE, inputs: ["logp"], mismatched: true },
+      {},
+      /has MISMATCHED = True, but its loss reads no 'label'/,
+    ],
+    ["pairs that is no reward model", { ...PREFERENCE, inputs: ["logp"] }, { head: null }, null],
     [
       "labels of pairs",
       { ...LABELS, pairs: true },
@@ -320,6 +333,18 @@ for (
     else strictEqual(outcome.status, "done", JSON.stringify(outcome));
   });
 }
+
+Deno.test("python: only the preference flow trains reward models, or learns from labels", () => {
+  const use = { learns_from: "rewards" as const, samples_per_prompt: 4 };
+  const described = { ...PREFERENCE, inputs: ["logp"], needs: [], pairs: false };
+  const chosen = { value_model: false, head: "score" as const };
+  match(misuse(described, chosen, use)!, /head is given, but learning from rewards trains no such/);
+  match(
+    misuse(described, { value_model: false, unpaired: { mismatched: false } }, use)!,
+    /unpaired is given, but .*: write unpaired: null beside .*, or use flow: preference/,
+  );
+  strictEqual(misuse(described, { value_model: false, head: null, unpaired: null }, use), null);
+});
 
 Deno.test("a Python file draws until a round is full; groups of an older version are scored as it reads them", async () => {
   const { dir, model, ...home } = await stores();

@@ -1,10 +1,12 @@
 import { deepStrictEqual, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { SHIPPED } from "../../flows/mod.ts";
+import { FakeTrainer } from "../../testing/mod.ts";
 import { createRun, forkRun, type ForkRunOptions, type Home } from "../../runs/mod.ts";
 import { preference } from "../../flows/preference.ts";
 import { executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 
+const LOSS = "def loss(x, c):\n    return {}\n";
 const ROWS = { train: pairsOf(8), eval: pairsOf(4) };
 
 /** A run of six rounds that is done. */
@@ -33,6 +35,41 @@ Deno.test("preference ends the same in an unchanged fork from any round", async 
       whole.version,
       whole.digest,
     ]);
+  }
+});
+
+Deno.test("a preference fork uses an algorithm's file as it is now, and evaluates the start by it", async () => {
+  const home = await freshFakeHome();
+  const source = `${home.dir}/mine.py`;
+  await Deno.writeTextFile(`${home.dir}/eval.jsonl`, "");
+  await Deno.writeTextFile(source, LOSS);
+  const [train, held] = ["train", "eval"].map((name) => [{ path: `${home.dir}/${name}.jsonl` }]);
+  const config = preferenceConfig(`${home.dir}/model`, {
+    rounds: 6,
+    data: { train, eval: held },
+    algorithm: { name: "python", source },
+  });
+  await createRun(home, preference, { config, id: "a", entry: `${SHIPPED}preference` });
+  const describes = { inputs: ["logp", "ref_logp"], needs: null, pairs: true, group_min: 1 };
+  const run = (id: string) => {
+    const trainer = new FakeTrainer({ artifacts: home.artifacts, describes });
+    return executeFake(home, id, { rows: ROWS, trainer });
+  };
+  const whole = await run("a");
+  strictEqual(whole.status, "done");
+  await Deno.writeTextFile(source, `${LOSS}# edited\n`);
+  for (const round of [0, 3]) {
+    const id = `b${round}`;
+    await forkRun(home, (await home.store.head("a"))!, { round, id });
+    const ended = await run(id);
+    strictEqual(ended.status, "done");
+    notStrictEqual(ended.version, whole.version);
+    const asked = (op: string) =>
+      new Set(
+        ended.trainer.calls.filter((one) => one.op === op)
+          .map(({ key }) => key),
+      );
+    deepStrictEqual([asked("open_algorithm").size, asked("evaluate").size], [1, 2]);
   }
 });
 

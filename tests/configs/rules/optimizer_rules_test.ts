@@ -14,8 +14,8 @@ const issues = (trainer: Record<string, unknown>, value_model: Record<string, un
   ).map(({ path, message }) => `${path.join(".")} ${message}`);
 const optimizer = (name: string) => ({ optimizer: { name } });
 
-Deno.test("Muon and Adafactor step whole matrices: ZeRO 1 to 3 are refused, 0 is not", () => {
-  for (const name of ["muon", "adafactor"]) {
+Deno.test("Muon, Adafactor and 8-bit AdamW need whole matrices: ZeRO 1 to 3 are refused, 0 is not", () => {
+  for (const name of ["muon", "adafactor", "adamw_8bit"]) {
     const found = [0, 1, 2, 3].map((zero) =>
       issues({ engine: "deepspeed", zero, ...optimizer(name) }).length
     );
@@ -24,6 +24,10 @@ Deno.test("Muon and Adafactor step whole matrices: ZeRO 1 to 3 are refused, 0 is
   deepStrictEqual(issues({ engine: "deepspeed", zero: 2, ...optimizer("muon") }), [
     "trainer.optimizer.name is muon, which steps whole matrices, and ZeRO 2 shards them: use " +
     "trainer.zero: 0, or adamw",
+  ]);
+  deepStrictEqual(issues({ engine: "deepspeed", zero: 1, ...optimizer("adamw_8bit") }), [
+    "trainer.optimizer.name is adamw_8bit, which has a scale for each block of a tensor, and " +
+    "ZeRO 1 shards them: use trainer.zero: 0, or adamw",
   ]);
   deepStrictEqual(issues({ engine: "deepspeed", zero: 3, ...optimizer("adamw") }), []);
 });
@@ -58,7 +62,7 @@ Deno.test("optimizersOf() has every block with an optimizer", () => {
 });
 
 Deno.test("an optimizer that does not exist is refused with those that do", async () => {
-  deepStrictEqual(await lines(["trainer.optimizer.name=adamw_8bit"]), [
-    'override trainer.optimizer.name: expected one of adamw, muon, adafactor, got "adamw_8bit"',
+  deepStrictEqual(await lines(["trainer.optimizer.name=sgd"]), [
+    'override trainer.optimizer.name: expected one of adamw, adamw_8bit, muon, adafactor, got "sgd"',
   ]);
 });

@@ -50,6 +50,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "schedule_without_end.yaml",
   "small_group.yaml",
   "start_from.yaml",
+  "surplus_unread.yaml",
   "template_ignored.yaml",
   "torch_ranks.yaml",
   "truncated_sampling.yaml",

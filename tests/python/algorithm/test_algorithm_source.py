@@ -52,6 +52,16 @@ def test_a_profile_fills_in_settings_that_are_left_out() -> None:
             r"the profile 'papre' because there is none .*\(did you mean paper\?\): it has paper, br",
         ),
         (P3O, "paper", r"the profile 'paper' because there is none .*: it has no PROFILES$"),
+        (
+            "def PROFILES():\n    return {}\n" + P3O,
+            "paper",
+            r"Cannot use PROFILES of my.py because it is a function: write a dict",
+        ),
+        (
+            P3O + "\nPROFILES = {'paper': {}, 3: {}}\n",
+            "other",
+            r"the profile 'other' .*: it has paper, 3$",
+        ),
         (PROFILES, "broken", r"the profile 'broken' of my.py because it is a int: write a dict"),
         (
             P3O + "\nPROFILES = {'paper': {'std': 1}}\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from trainer_harness import (
     trajectory_batch,
 )
 
-NAMES = ["muon", "adafactor"]
+NAMES = ["muon", "adafactor", "adamw_8bit"]
 LORA = {
     "rank": 4,
     "alpha": 8,
@@ -32,7 +33,7 @@ LORA = {
     "publish": "merged",
 }
 # In CI, which has an hour, only the first.
-RANKS = [("muon", "bfloat16"), ("adafactor", "float32")]
+RANKS = [("muon", "bfloat16"), ("adafactor", "float32"), ("adamw_8bit", "bfloat16")]
 WHOLE = os.environ.get("CI") != "true" or os.environ.get("HOLDFAST_TEST_WHOLE") == "true"
 
 
@@ -101,6 +102,48 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix():
     for name, expected in theirs.named_parameters():
         assert torch.equal(dict(ours.named_parameters())[name], expected), name
     assert sorted(optimizer.state[ours.hidden.weight]) == ["col_var", "row_var", "step"]
+
+
+class Wide(Tiny):
+    """Whose embeddings and hidden matrix are large enough for moments of 8 bits."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(100, 64)
+        self.hidden = torch.nn.Linear(64, 100)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_adamw_8bit_is_bitsandbytes_with_embeddings_of_32_bits(weight_decay):
+    from bitsandbytes.optim import AdamW, AdamW8bit
+
+    ours, theirs = Wide(), Wide()
+    optimizer = stepped(ours, name="adamw_8bit", weight_decay=weight_decay)
+    ours.learn(optimizer, 3)
+    vectors = [p for p in theirs.parameters() if p.dim() == 1]
+    eight = [
+        {"params": [theirs.hidden.weight, theirs.head.weight], "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    whole = [{"params": [theirs.embed.weight], "weight_decay": weight_decay}]
+    both = (AdamW8bit(eight, lr=1e-3), AdamW(whole, lr=1e-3))
+    for k in range(3):
+        torch.manual_seed(10 + k)
+        for parameter in theirs.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        for one in both:
+            one.step()
+    for name, expected in theirs.named_parameters():
+        assert torch.equal(dict(ours.named_parameters())[name], expected), name
+    kinds = {name: optimizer.state[p]["state1"].dtype for name, p in ours.named_parameters()}
+    assert kinds["hidden.weight"] == torch.uint8
+    assert kinds["embed.weight"] == kinds["head.weight"] == torch.float32
+
+
+def test_adamw_8bit_without_bitsandbytes_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bitsandbytes.optim", None)
+    with pytest.raises(BadDataError, match="adamw_8bit because bitsandbytes .* or use adamw"):
+        stepped(Tiny(), name="adamw_8bit")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import msgpack
@@ -260,13 +259,8 @@ def test_the_numerics_name_the_adapter_and_its_packages(tmp_path):
     assert Trainer(tmp_path).worker.numerics["lora"] is None
 
 
-def test_weights_of_4_bits_where_bitsandbytes_is_present_and_a_sentence_where_not(tmp_path):
-    spec = {"lora": {**LORA, "quantize": "nf4"}}
-    if importlib.util.find_spec("bitsandbytes") is None:
-        with pytest.raises(ValueError, match="because its environment has no bitsandbytes"):
-            Trainer(tmp_path, **spec)
-        return
-    trainer = adapted(tmp_path, steps=2, **spec)
+def test_weights_of_4_bits_are_trained_beside_published_and_saved(tmp_path):
+    trainer = adapted(tmp_path, steps=2, lora={**LORA, "quantize": "nf4"})
     module = trainer.worker.engine.module
     assert "Linear4bit" in {type(part).__name__ for part in module.modules()}
     published(trainer, "v2", "merged")  # Of the weights that were trained beside: dequantised.

@@ -112,8 +112,13 @@ class AlgorithmFile:
         if name is None:
             return {}
         profiles = self.constant("PROFILES", {})
-        if not isinstance(profiles, Mapping) or name not in profiles:
-            known = list(cast("Mapping[str, Any]", profiles)) if profiles else []
+        if not isinstance(profiles, Mapping):
+            raise AlgorithmError(
+                f"Cannot use PROFILES of {self.file} because it is a {type(profiles).__name__}: "
+                "write a dict that has a dict of settings for each name"
+            )
+        if name not in profiles:
+            known = [str(one) for one in cast("Mapping[Any, Any]", profiles)]
             has = f"it has {', '.join(known)}" if known else "it has no PROFILES"
             raise AlgorithmError(
                 f"Cannot use {self.file} with the profile '{name}' because there is none of that "

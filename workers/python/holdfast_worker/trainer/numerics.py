@@ -13,8 +13,9 @@ from importlib import metadata
 from holdfast_worker.wire.answers import Numerics, NumericsLora
 from holdfast_worker.wire.types import Lora, TrainerSpec
 
-PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
-ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only if adapters are trained.
+# bitsandbytes among them: an optimizer of it may come with any load.
+PACKAGES = ("torch", "transformers", "safetensors", "numpy", "bitsandbytes", "deepspeed")
+ADAPTER_PACKAGES = ("peft",)  # Computes only if adapters are trained.
 
 
 def choose_device(wanted: str, rank: int) -> str:

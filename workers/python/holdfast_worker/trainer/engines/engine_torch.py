@@ -134,7 +134,8 @@ class TorchEngine:
 
     def state_bytes(self) -> int:
         state = [value for values in self.optimizer.state.values() for value in values.values()]
-        return sum(tensor.nbytes for tensor in (*state, *(self.masters if self.mixed else ())))
+        tensors = [value for value in state if torch.is_tensor(value)]
+        return sum(tensor.nbytes for tensor in (*tensors, *(self.masters if self.mixed else ())))
 
     def save_state(self, directory: Path) -> None:
         masters = (

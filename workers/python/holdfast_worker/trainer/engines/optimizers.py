@@ -1,6 +1,6 @@
 """
-The optimizers of the training step, all torch's own: AdamW, Muon for hidden matrices with AdamW for
-the rest, and Adafactor.
+The optimizers of the training step, torch's own: AdamW, Muon for hidden matrices with AdamW for the
+rest, and Adafactor; and bitsandbytes' AdamW with moments of 8 bits.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engines.engine import (
     ParameterGroup,
     adamw_settings,
@@ -30,12 +31,16 @@ def optimizer_of(
     name = name_of(optimizer)
     if name == "muon":
         groups = _by_rule(model, groups)
+    if name == "adamw_8bit":
+        groups = _by_bits(model, groups)
     for group in groups:
         group["params"] = [master(parameter) for parameter in group["params"]]
     if name == "muon":
         return Muon(groups, optimizer, fused=fused)
     if name == "adafactor":
         return torch.optim.Adafactor(groups, lr=optimizer.lr)
+    if name == "adamw_8bit":
+        return _adamw_8bit(groups, optimizer)
     return torch.optim.AdamW(groups, **adamw_settings(optimizer), fused=fused or None)
 
 
@@ -61,6 +66,44 @@ def _by_rule(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         split.append({**group, "params": hidden, "rule": "muon"})
         split.append({**group, "params": others, "rule": "adamw"})
     return [group for group in split if group["params"]]
+
+
+def _by_bits(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
+    """
+    Every group split in two by the bits of its moments: 32 for the input embeddings, as Hugging
+    Face's trainer has them, because most of their rows get no gradient in a step.
+    """
+    ends = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
+    split: list[ParameterGroup] = []
+    for group in groups:
+        rest = [p for p in group["params"] if id(p) not in ends]
+        embeddings = [p for p in group["params"] if id(p) in ends]
+        split.append({**group, "params": rest, "optim_bits": 8})
+        split.append({**group, "params": embeddings, "optim_bits": 32})
+    return [group for group in split if group["params"]]
+
+
+def _adamw_8bit(groups: list[ParameterGroup], optimizer: Optimizer) -> Any:
+    """
+    Each moment is one byte per number, with a scale for every 256. Tensors below 4,096 numbers, and
+    groups of 32 bits, have moments in float32. Dettmers et al. 2022, arXiv:2110.02861.
+    """
+    try:
+        from bitsandbytes.optim import AdamW8bit
+    except ImportError as error:
+        raise BadDataError(
+            "Cannot train with optimizer adamw_8bit because bitsandbytes cannot be loaded in its "
+            f"environment ({error}): pip install bitsandbytes there, or use adamw"
+        ) from error
+
+    class ByGroup(AdamW8bit):
+        """With the bits of each group; bitsandbytes has them by the address of a tensor."""
+
+        def get_config(self, gindex: int, pindex: int, group: ParameterGroup) -> dict[str, Any]:
+            config: dict[str, Any] = super().get_config(gindex, pindex, group)
+            return {**config, "optim_bits": group["optim_bits"]}
+
+    return ByGroup(groups, **adamw_settings(optimizer))
 
 
 class Muon(torch.optim.Optimizer):
