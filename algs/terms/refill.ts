@@ -14,10 +14,7 @@ export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const
 /** What happens to usable groups that a round has no room for. */
 export type Surplus = (typeof SURPLUS)[number];
 
-/**
- * Dynamic sampling: groups without a signal are dropped and more prompts are drawn, at most
- * `batches_max` times a round's prompts.
- */
+/** How a round is filled: at most `batches_max` times its prompts are drawn. */
 export type Refill = { batches_max: number; surplus: Surplus };
 
 /** @internal What the settings of {@linkcode refillSettings} say. */

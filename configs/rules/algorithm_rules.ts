@@ -77,18 +77,18 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
 function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
   if (!algorithm || (flow !== "supervised" && flow !== "preference")) return [];
   const why = "nothing is sampled in this flow, so";
-  const cut = {
-    path: ["algorithm", "mask_truncated"],
-    message: `is true; ${why} no completion is ` +
-      "cut: leave it out",
-  };
+  const issue = (name: string, said: string): Issue => ({
+    path: ["algorithm", name],
+    message: `is ${said}: leave it out`,
+  });
+  const masks = masksTruncated(algorithm);
   const refill = refillOf(algorithm);
-  const drawn = {
-    path: ["algorithm", "refill_batches_max"],
-    message: `is ${refill?.batches_max}; ` +
-      `${why} no group is replaced: leave it out`,
-  };
-  return [...(masksTruncated(algorithm) ? [cut] : []), ...(refill ? [drawn] : [])];
+  return [
+    ...(masks ? [issue("mask_truncated", `true; ${why} no completion is cut`)] : []),
+    ...(refill
+      ? [issue("refill_batches_max", `${refill.batches_max}; ${why} no group is replaced`)]
+      : []),
+  ];
 }
 
 /** Only rounds that draw until they are full have more than they need. */

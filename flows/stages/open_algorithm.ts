@@ -121,19 +121,24 @@ function misread(
   { learns_from }: Use,
 ): string | null {
   const preference = learns_from === "pairs";
-  for (const [input, setting, on] of [["score", "head", head], ["label", "unpaired", unpaired]]) {
-    const beside = `write ${setting}: null beside the file's name`;
+  for (
+    const [input, setting, on] of [
+      ["score", "head: score", head],
+      ["label", "unpaired: {}", unpaired],
+    ] as const
+  ) {
+    const name = setting.split(":")[0];
+    const beside = `write ${name}: null beside the file's name`;
     if (on && !preference) {
-      return `algorithm.${setting} is given, but learning from ${learns_from} trains no such ` +
+      return `algorithm.${name} is given, but learning from ${learns_from} trains no such ` +
         `model: ${beside}, or use flow: preference`;
     }
-    if (on && !inputs.includes(input as string)) {
-      return `algorithm.${setting} says that its loss reads x.${input}, which it does not: ` +
+    if (on && !inputs.includes(input)) {
+      return `algorithm.${name} says that its loss reads x.${input}, which it does not: ` +
         beside;
     }
-    if (preference && !on && inputs.includes(input as string)) {
-      const block = input === "score" ? "head: score" : "unpaired: {}";
-      return `its loss reads '${input}', but its text does not show x.${input}: write ${block} ` +
+    if (preference && !on && inputs.includes(input)) {
+      return `its loss reads '${input}', but its text does not show x.${input}: write ${setting} ` +
         "beside the file's name";
     }
   }

@@ -59,13 +59,11 @@ def _by_rule(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if end is not None
         for parameter in end.parameters()
     }
-    split: list[ParameterGroup] = []
-    for group in groups:
-        hidden = [p for p in group["params"] if p.dim() == 2 and id(p) not in ends]
-        others = [p for p in group["params"] if p.dim() != 2 or id(p) in ends]
-        split.append({**group, "params": hidden, "rule": "muon"})
-        split.append({**group, "params": others, "rule": "adamw"})
-    return [group for group in split if group["params"]]
+    return _split(
+        groups,
+        lambda parameter: parameter.dim() == 2 and id(parameter) not in ends,
+        ({"rule": "muon"}, {"rule": "adamw"}),
+    )
 
 
 def _by_bits(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
@@ -73,13 +71,28 @@ def _by_bits(model: Any, groups: list[ParameterGroup]) -> list[ParameterGroup]:
     Every group split in two by the bits of its moments: 32 for the input embeddings, as Hugging
     Face's trainer has them, because most of their rows get no gradient in a step.
     """
-    ends = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
-    split: list[ParameterGroup] = []
-    for group in groups:
-        rest = [p for p in group["params"] if id(p) not in ends]
-        embeddings = [p for p in group["params"] if id(p) in ends]
-        split.append({**group, "params": rest, "optim_bits": 8})
-        split.append({**group, "params": embeddings, "optim_bits": 32})
+    embeddings = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
+    return _split(
+        groups,
+        lambda parameter: id(parameter) not in embeddings,
+        ({"optim_bits": 8}, {"optim_bits": 32}),
+    )
+
+
+def _split(
+    groups: list[ParameterGroup],
+    is_first: Callable[[Any], bool],
+    settings: tuple[ParameterGroup, ParameterGroup],
+) -> list[ParameterGroup]:
+    """
+    Every group in two, each with its own settings: the parameters that `is_first` names, and the
+    others. Empty groups are left out.
+    """
+    split = [
+        {**group, "params": [p for p in group["params"] if is_first(p) == first], **own}
+        for group in groups
+        for first, own in zip((True, False), settings)
+    ]
     return [group for group in split if group["params"]]
 
 
