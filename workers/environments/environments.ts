@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DrainedError, freeBytes, InfrastructureError } from "../../engine/mod.ts";
+import { keepBytecode } from "./bytecode.ts";
 import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "../fleet/gpus.ts";
 import { type InstalledPackages, installedPackages } from "./installed_packages.ts";
@@ -250,6 +251,7 @@ async function make(
   checkRoom(making, allFilesOf(wanted), wanted);
   const uv = await Uv.of(wanted.dir, { python, making });
   await uv.venv(path, { python, making });
+  await keepBytecode(path);
   const interpreter = join(path, "bin", "python");
   const { build } = wanted;
   const pytorch = build === null
