@@ -5,6 +5,7 @@ import {
   type EnvironmentKind,
   environmentKind,
   type EnvironmentProgress,
+  findPython,
 } from "../workers/mod.ts";
 
 /** The repository's own home. */
@@ -26,7 +27,9 @@ const TRL = new URL("./requirements/trl.txt", import.meta.url);
  * left as it is.
  */
 export async function ensureTestEnvironments(): Promise<Record<string, string>> {
-  const env: Record<string, string> = { HOLDFAST_TEST_DENO: Deno.execPath() };
+  // Not a version manager's script, which takes longer to start than the Python that it finds.
+  const HOLDFAST_PYTHON = (await findPython()).path;
+  const env: Record<string, string> = { HOLDFAST_TEST_DENO: Deno.execPath(), HOLDFAST_PYTHON };
   for (const [name, kind] of Object.entries(WORKERS)) {
     env[name] = Deno.env.get(name) ??
       await ensureEnvironment(kind, { onProgress: say });

@@ -136,10 +136,11 @@ Deno.test("no shipped configuration prefers one wrong answer to another", async 
 
 Deno.test("no page, example or configuration pays a length to wrong answers", () => {
   const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
-  const pages = [...Deno.readDirSync(`${root}docs`)].map(({ name }) => `docs/${name}`).filter((
-    name,
-  ) => name.endsWith(".md"));
-  const examples = [...Deno.readDirSync(`${root}examples`)].map(({ name }) => `examples/${name}`);
+  const filesIn = (dir: string) =>
+    [...Deno.readDirSync(`${root}${dir}`)].filter(({ isFile }) => isFile)
+      .map(({ name }) => `${dir}/${name}`);
+  const pages = filesIn("docs").filter((name) => name.endsWith(".md"));
+  const examples = filesIn("examples");
   const configs = SHIPPED.map((name) => `configs/${name}`);
   for (const file of ["README.md", ...pages, ...examples, ...configs]) {
     const entries =
