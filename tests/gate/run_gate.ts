@@ -23,7 +23,7 @@ const SLOWEST = 10;
 const SILENCE_MS = 4 * 60_000;
 const STACKS_S = 180;
 /** Processes for the fast tests of each language: a lane that is free takes the next one. */
-const PARTS = { deno: 6, pytest: 4 };
+const PARTS = { deno: 6, pytest: 6 };
 
 /** Two lanes on two cores: more threads of PyTorch wait for each other, six times as long. */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };

@@ -47,6 +47,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/cli/verbs/data_prepare_test.ts",
       "tests/cli/verbs/doctor_test.ts",
       "tests/cli/empty_directory_test.ts",
+      "tests/cli/verbs/reward_test_test.ts",
       "tests/cli/verbs/runs_test.ts",
       "tests/cli/verbs/serve_test.ts",
     ],
@@ -57,6 +58,13 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/crash/",
       "tests/flows/crash_property_test.ts",
       "tests/runs/garbage/deletion_property_test.ts",
+    ],
+  },
+  environments: {
+    about: "Python environments made by the real uv and pip: damaged, cut short, without a network",
+    files: [
+      "tests/workers/environments/environments_test.ts",
+      "tests/workers/environments/uv_test.ts",
     ],
   },
   gpu: {

@@ -52,7 +52,7 @@ Deno.test("gc leaves every run as it was, even if it is killed at any write", as
         }
       }
     }),
-    { numRuns: 15 },
+    { numRuns: 8 },
   );
 });
 
