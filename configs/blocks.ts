@@ -166,6 +166,10 @@ export const CheckpointsConfig = z.strictObject({
   keep_every: z.int().positive().nullable().default(null).describe(
     "Never delete the checkpoint of every n-th round; a multiple of every_rounds. null: none.",
   ).register(setting, { unit: "rounds" }),
+  keep_weights_every: z.int().positive().nullable().default(null).describe(
+    "Keep the weights of every n-th round's checkpoint when it is deleted, without the training " +
+      "state; a multiple of every_rounds. null: none.",
+  ).register(setting, { unit: "rounds" }),
   keep_best: z.strictObject({
     metric: z.string().min(1).describe(
       "A metric of each round: reward/mean, policy/loss, or one from the loss.",

@@ -1,8 +1,13 @@
-import { z } from "zod";
 import type { CheckpointsConfig } from "../configs/mod.ts";
 import { recordedAs, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
-import { CheckpointNote, firstProblem, problemText, VersionNote } from "../workers/mod.ts";
+import {
+  CheckpointDropped,
+  CheckpointNote,
+  firstProblem,
+  problemText,
+  VersionNote,
+} from "../workers/mod.ts";
 import { findRun, newestRun } from "./home/find_run.ts";
 import type { Home } from "./home/home.ts";
 import { startOf } from "./start/start_note.ts";
@@ -25,9 +30,10 @@ export type CheckpointFacts = {
   bytes: number;
   /**
    * Why it is kept; the next saved checkpoint may change that. `start`: the run began from it
-   * (`start_from`), for as long as the run exists.
+   * (`start_from`), for as long as the run exists. `weights`: only its weights are, permanently
+   * (`keep_weights_every`).
    */
-  kept: (KeepReason | "start")[];
+  kept: (KeepReason | "start" | "weights")[];
   /**
    * What is wrong with the first missing or changed file; null: there is none, or no file was
    * checked.
@@ -43,15 +49,16 @@ export async function readCheckpoints(
   options: { verify: boolean },
 ): Promise<CheckpointFacts[]> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const notes = await checkpointNotes(home, head);
+  const { notes, weights } = await checkpointNotes(home, head);
   const chains = Map.groupBy(notes, ({ group = "trainer" }) => group);
   const reasons = new Map<string, CheckpointFacts["kept"]>(
     [...chains.values()].flatMap((own) => [...kept(own, keepPolicy(head), own.at(-1)!.number)]),
   );
   const starts = await startNotes(home, head);
   for (const { version } of starts) reasons.set(version, [...reasons.get(version) ?? [], "start"]);
+  for (const { version } of weights) reasons.set(version, ["weights"]);
   return await Promise.all(
-    [...starts, ...notes].map(async ({ group = "trainer", files, ...note }) => {
+    [...starts, ...weights, ...notes].map(async ({ group = "trainer", files, ...note }) => {
       const { version, number, round, metric, dir, digest, world_size } = note;
       const problem = options.verify ? await firstProblem(dir, files) : null;
       return {
@@ -73,20 +80,41 @@ export async function readCheckpoints(
   );
 }
 
-const Dropped = z.object({ dir: z.string() });
+const Removed = CheckpointDropped.strip();
 
-/** Those that are neither dropped nor set aside. A version may have been saved again since. */
-async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNote[]> {
+/**
+ * `notes`: those that are neither dropped nor set aside. `weights`: what is there of those that were
+ * dropped except for their weights. A version may have been saved again since.
+ */
+async function checkpointNotes(
+  home: Home,
+  head: RunHead,
+): Promise<{ notes: CheckpointNote[]; weights: CheckpointNote[] }> {
   const rows = await home.store.read(head.id, {
     kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
   });
   const notes = new Map<string, CheckpointNote>();
+  const weights = new Map<string, CheckpointNote>();
   for (const row of rows) {
     const { kind, key } = row;
-    if (kind === "note/checkpoint") notes.set(key, recordedAs(row, CheckpointNote.parse));
-    else if (recordedAs(row, Dropped.parse).dir === notes.get(key)?.dir) notes.delete(key);
+    if (kind === "note/checkpoint") {
+      notes.set(key, recordedAs(row, CheckpointNote.parse));
+      weights.delete(key);
+      continue;
+    }
+    const { dir, weights: stay } = recordedAs(row, Removed.parse);
+    const note = notes.get(key);
+    if (note?.dir !== dir) continue;
+    notes.delete(key);
+    if (stay === undefined || !await isDirectory(stay)) continue; // Or a person removed it.
+    const files = note.files.filter(({ path }) => path.startsWith("hf/"));
+    weights.set(key, { ...note, dir: stay, files });
   }
-  return [...notes.values()];
+  return { notes: [...notes.values()], weights: [...weights.values()] };
+}
+
+function isDirectory(path: string): Promise<boolean> {
+  return Deno.stat(path).then((found) => found.isDirectory, () => false);
 }
 
 /** Those that the run started from, which are its own and never dropped. */

@@ -247,7 +247,10 @@ export class FakeTrainer extends FakeOperator {
     if ("not_resident" in here) return here;
     const { digest, file } = await writeFakeModel(dir, here.weights);
     if (op === "save") {
-      return Checkpoint.parse({ version, dir, digest, world_size: this.ranks, files: [file] });
+      // As a real checkpoint: its state, and a model directory.
+      const hf = (await writeFakeModel(`${dir}/hf`, here.weights)).file;
+      const files = [file, { ...hf, path: `hf/${hf.path}` }];
+      return Checkpoint.parse({ version, dir, digest, world_size: this.ranks, files });
     }
     const tensors = [{ name: "weights", dtype: "F64", shape: [], sha256: file.sha256 }];
     return Publication.parse({ version, dir, digest, tensors, files: [file] });

@@ -61,11 +61,14 @@ export {
 export { ModelDigests } from "./trainer/model_digests.ts";
 export {
   ASIDE,
+  CheckpointDropped,
   type FileProblem,
   firstProblem,
   mayBeDamage,
+  moveWeights,
   problemText,
   SetAside,
+  weightsPath,
 } from "./trainer/checkpoint_files.ts";
 export * from "./trainer/replan.ts";
 export * from "./line/protocol.ts";

@@ -231,13 +231,13 @@ function onlyPromptsAreCut({ flow, data }: Blocks): Issue[] {
 }
 
 function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
-  const { keep_every = null, every_rounds = 1 } = checkpoints ?? {};
-  if (keep_every === null || keep_every % every_rounds === 0) return [];
-  return [{
-    path: ["checkpoints", "keep_every"],
-    message:
-      `is ${keep_every}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`,
-  }];
+  const { every_rounds = 1, keep_every = null, keep_weights_every = null } = checkpoints ?? {};
+  return Object.entries({ keep_every, keep_weights_every }).flatMap(([name, rounds]) => {
+    if (rounds === null || rounds % every_rounds === 0) return [];
+    const message =
+      `is ${rounds}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`;
+    return [{ path: ["checkpoints", name], message }];
+  });
 }
 
 /**

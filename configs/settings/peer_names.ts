@@ -117,6 +117,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   resume_from_path: ["start_from"],
   load_checkpoint: ["start_from"],
   save_total_limit: ["checkpoints.keep_last"],
+  save_only_model: ["checkpoints.keep_weights_every"],
   max_ckpt_num: ["checkpoints.keep_last"],
   eval_steps: ["evaluate.every_rounds"],
   test_freq: ["evaluate.every_rounds"],

@@ -9,7 +9,14 @@ import {
   type Resource,
   type Stage,
 } from "../../engine/mod.ts";
-import { ASIDE, type PolicyTrainer } from "../../workers/mod.ts";
+import {
+  ASIDE,
+  type CheckpointDropped,
+  type CheckpointNote,
+  moveWeights,
+  type PolicyTrainer,
+  weightsPath,
+} from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../files/own_files.ts";
 import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
 import { kept } from "../files/retention.ts";
@@ -31,7 +38,8 @@ type Input = z.input<typeof Input>;
 
 /**
  * Saves the policy every `every_rounds` rounds and after the last round, and deletes checkpoints
- * that need not be kept any more. A deletion is recorded before it happens. A checkpoint saved for
+ * that need not be kept any more, some of them except for their weights (`keep_weights_every`). A
+ * deletion is recorded before it happens. A checkpoint saved for
  * a preemption or a replan belongs to no round, so it does not replace this one. A second run
  * writes the same checkpoint again, in a different directory.
  */
@@ -64,9 +72,14 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
       const all = trainer.checkpoints();
       const stays = kept(all, checkpoints, policy.number - lag);
       for (const old of all.filter(({ version }) => !stays.has(version))) {
-        await ctx.record("note/checkpoint_dropped", old.version, { dir: old.dir });
+        const weights = own === Trainer && keepsWeights(old, checkpoints)
+          ? weightsPath(old.dir)
+          : undefined;
+        const dropped: CheckpointDropped = { dir: old.dir, weights };
+        await ctx.record("note/checkpoint_dropped", old.version, dropped);
         trainer.dropped(old.version);
       }
+      await moveAllWeights(ctx);
       await removeOthers(ctx, await untouched(ctx));
       return policy;
     },
@@ -106,6 +119,26 @@ async function metricOf(
     });
   }
   return value;
+}
+
+function keepsWeights(
+  { round }: CheckpointNote,
+  { keep_weights_every }: Pick<CheckpointsConfig, "keep_weights_every">,
+): boolean {
+  return round !== null && keep_weights_every !== null && round % keep_weights_every === 0;
+}
+
+/**
+ * Saves the weights that stay from the removal of their checkpoints, those of an engine that died
+ * before it among them.
+ */
+async function moveAllWeights(ctx: RecordingContext): Promise<void> {
+  const dropped = await ctx.read({ kinds: ["note/checkpoint_dropped"] });
+  const staying = dropped.map(({ value }) => value as CheckpointDropped)
+    .filter(({ weights }) => weights !== undefined);
+  if (staying.length === 0) return;
+  await ctx.owned();
+  for (const one of staying) await moveWeights(one);
 }
 
 /**

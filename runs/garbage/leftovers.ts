@@ -2,16 +2,25 @@
  * What killed engines and workers leave in a run's directories: it is removed once the run is over
  * and nothing writes there any more.
  */
+import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import {
   hasEnded,
   isNamed,
   isReadable,
+  recordedAs,
   RemovalRefusedError,
   removeTree,
   type RunHead,
 } from "../../engine/mod.ts";
-import { ASIDE, recordedRows, type SetAside, VersionChain } from "../../workers/mod.ts";
+import {
+  ASIDE,
+  CheckpointDropped,
+  moveWeights,
+  recordedRows,
+  type SetAside,
+  VersionChain,
+} from "../../workers/mod.ts";
 import type { Home } from "../home/home.ts";
 import { residentRows } from "../forks/lineage.ts";
 import { namesIn } from "../home/names_in.ts";
@@ -32,6 +41,7 @@ export async function removeLeftovers(
     const head = await home.store.head(run);
     if (head === null || !hasEnded(head)) return;
     const owner = await home.owner(run);
+    for (const one of await dropped(home, head)) await moveWeights(one);
     for (const { path, named } of await leftovers(home, head)) {
       await removeTree(path, { home: home.dir, owner, named }).catch((error) => {
         if (!(error instanceof RemovalRefusedError)) throw error;
@@ -41,6 +51,14 @@ export async function removeLeftovers(
   } catch (error) {
     say(`Leftover files of run ${run} were not removed: ${(error as Error).message}`);
   }
+}
+
+/** Checkpoints that the run has dropped; none if a row cannot be read. */
+async function dropped(home: Home, { id }: RunHead): Promise<CheckpointDropped[]> {
+  const rows = await home.store.read(id, { kinds: ["note/checkpoint_dropped"] });
+  return rows.every(isReadable)
+    ? rows.map((row) => recordedAs(row, CheckpointDropped.strip().parse))
+    : [];
 }
 
 type Leftover = { path: string; named: RegExp };
@@ -67,7 +85,7 @@ async function leftovers(home: Home, head: RunHead): Promise<Leftover[]> {
 
 /**
  * A run's checkpoints that no row names: started but never recorded, or dropped but not yet
- * removed. Damaged ones stay. If a row cannot be read, all stay, because it may be the row that
+ * removed. Damaged ones stay, and those whose weights will be moved. If a row cannot be read, all stay, because it may be the row that
  * names them.
  */
 export async function strayCheckpoints(home: Home, head: RunHead): Promise<Leftover[]> {
@@ -79,9 +97,14 @@ export async function strayCheckpoints(home: Home, head: RunHead): Promise<Lefto
   const aside = recorded.filter(({ kind }) => kind === "note/checkpoint_set_aside").map((
     { value },
   ) => value as SetAside);
+  const moving = (await dropped(home, head)).filter(({ dir, weights }) =>
+    weights !== undefined && existsSync(`${dir}/hf`)
+  );
   const kept = new Set([
     ASIDE,
-    ...[...chain.checkpoints(), ...chain.starts(), ...aside].map((one) => basename(one.dir)),
+    ...[...chain.checkpoints(), ...chain.starts(), ...aside, ...moving].map((one) =>
+      basename(one.dir)
+    ),
   ]);
   const named = OWN_NAMES.checkpoint;
   const stray = (await namesIn(dir)).filter((name) => !kept.has(name) && isNamed(name, named));

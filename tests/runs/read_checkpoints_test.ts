@@ -4,9 +4,9 @@ import { damagedStore } from "./garbage/damaged_store.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** Six rounds, a checkpoint after each second one. */
-async function withRun(keep_last: number): Promise<Home> {
+async function withRun(keep_last: number, others = {}): Promise<Home> {
   const home = await freshFakeHome();
-  await createFakeRun(home, "a", { checkpoints: { every_rounds: 2, keep_last } });
+  await createFakeRun(home, "a", { checkpoints: { every_rounds: 2, keep_last, ...others } });
   strictEqual((await executeFake(home, "a")).status, "done");
   return home;
 }
@@ -26,6 +26,24 @@ Deno.test("readCheckpoints() lists what a run has kept, oldest first", async () 
     );
     strictEqual(list.at(-1)!.kept.includes("last"), true);
   }
+});
+
+Deno.test("readCheckpoints() lists weights that stay of dropped checkpoints, until a person removes them", async () => {
+  const home = await withRun(1, { keep_weights_every: 2 });
+  const facts = async () =>
+    (await readCheckpoints(home, "a", { verify: true })).map((c) => [
+      c.round,
+      c.kept.join(),
+      c.files,
+      c.problem,
+    ]);
+  const last = [6, "last,in_use", 2, null];
+  deepStrictEqual(await facts(), [[2, "weights", 1, null], [4, "weights", 1, null], last]);
+  const [first, second] = await readCheckpoints(home, "a", { verify: false });
+  await Deno.remove(first!.dir, { recursive: true });
+  await Deno.writeTextFile(`${second!.dir}/hf/weights.json`, "0");
+  const [damaged, ...rest] = await facts();
+  deepStrictEqual([damaged![0], typeof damaged![3], rest], [4, "string", [last]]);
 });
 
 Deno.test("readCheckpoints() finds a lost file only where it verifies", async () => {

@@ -55,6 +55,34 @@ export function problemText({ file, expected, found }: FileProblem): string {
   }`;
 }
 
+/**
+ * A `note/checkpoint_dropped` row: recorded before the directory is removed. Its key is the
+ * checkpoint's version.
+ */
+export const CheckpointDropped = z.strictObject({
+  dir: z.string(),
+  weights: z.string().optional().describe("The directory to which its weights (`hf`) are moved."),
+});
+export type CheckpointDropped = z.infer<typeof CheckpointDropped>;
+
+/** Where the weights of a dropped checkpoint stay: next to the others. */
+export function weightsPath(dir: string): string {
+  return `${dirname(dir)}/${WEIGHTS}/${basename(dir)}`;
+}
+const WEIGHTS = "weights";
+
+/**
+ * Moves what stays of a dropped checkpoint out of the directory that will be removed. A second call
+ * is not an error.
+ */
+export async function moveWeights({ dir, weights }: CheckpointDropped): Promise<void> {
+  if (weights === undefined) return;
+  await Deno.mkdir(weights, { recursive: true });
+  await Deno.rename(`${dir}/hf`, `${weights}/hf`).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+}
+
 /** Where a damaged checkpoint goes: next to the others, for inspection. */
 export function asidePath(dir: string): string {
   return `${dirname(dir)}/${ASIDE}/${basename(dir)}`;

@@ -24,6 +24,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "filter_unread.yaml",
   "hub_data.yaml",
   "keep_every.yaml",
+  "keep_weights_every.yaml",
   "metrics.yaml",
   "kl_estimator.yaml",
   "kl_scaled.yaml",

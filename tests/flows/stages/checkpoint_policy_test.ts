@@ -11,7 +11,7 @@ import {
   type RowKind,
   writeOwner,
 } from "../../../engine/mod.ts";
-import type { CheckpointNote, PolicyTrainer } from "../../../workers/mod.ts";
+import type { CheckpointDropped, CheckpointNote, PolicyTrainer } from "../../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "../fixtures.ts";
 
 type Stores = Awaited<ReturnType<typeof stores>>;
@@ -21,8 +21,8 @@ async function notes<T>(store: Stores["store"], kind: RowKind): Promise<T[]> {
 }
 
 /**
- * A finished run of eight rounds with this `checkpoints` block: what it saved, and which rounds'
- * directories are left.
+ * A finished run of eight rounds with this `checkpoints` block: what it saved, which rounds'
+ * directories are left, and what is left of those whose weights are kept.
  */
 async function ended(checkpoints: Record<string, unknown>) {
   const home = await stores();
@@ -33,16 +33,30 @@ async function ended(checkpoints: Record<string, unknown>) {
   const { outcome } = await execute(online, config, home);
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
   const saved = await notes<CheckpointNote>(home.store, "note/checkpoint");
-  const left = new Set([...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name));
+  const names = (dir: string) => [...Deno.readDirSync(dir)].map(({ name }) => name);
+  const left = new Set(names(`${home.dir}/checkpoints`));
+  const weights = left.delete("weights")
+    ? names(`${home.dir}/checkpoints/weights`).map((name) => [
+      saved.find(({ dir }) => dir.endsWith(name))!.round,
+      names(`${home.dir}/checkpoints/weights/${name}`),
+    ]).toSorted()
+    : [];
   const there = saved.filter(({ dir }) => left.has(dir.split("/").at(-1)!));
   strictEqual(there.length, left.size);
-  return { saved, rounds: there.map(({ round }) => round) };
+  return { saved, weights, rounds: there.map(({ round }) => round) };
 }
 
 Deno.test("checkpoint_policy keeps the last ones, and every n-th round's for good", async () => {
   deepStrictEqual((await ended({})).rounds, [8]);
   deepStrictEqual((await ended({ keep_last: 3 })).rounds, [6, 7, 8]);
   deepStrictEqual((await ended({ every_rounds: 1, keep_every: 3 })).rounds, [3, 6, 8]);
+});
+
+Deno.test("checkpoint_policy keeps only the weights of every n-th round's checkpoint", async () => {
+  const { rounds, weights } = await ended({ keep_weights_every: 2, keep_every: 3 });
+  deepStrictEqual(rounds, [3, 6, 8]);
+  deepStrictEqual(weights, [[2, ["hf"]], [4, ["hf"]]]);
+  deepStrictEqual((await ended({})).weights, []);
 });
 
 for (const mode of ["max", "min"] as const) {
@@ -79,19 +93,38 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
   );
 });
 
+Deno.test("checkpoint_policy moves the weights that a dead engine had not moved", async () => {
+  const dropped: CheckpointDropped[] = [];
+  const bench = await stageBench({ dropped });
+  const [moved, unmoved] = ["000001-0123456789ab-1-1", "000002-0123456789ab-1-1"];
+  for (const name of [moved, unmoved]) {
+    const dir = `${bench.checkpoints}/${name}`;
+    dropped.push({ dir, weights: `${bench.checkpoints}/weights/${name}` });
+  }
+  await Deno.mkdir(`${bench.checkpoints}/weights/${moved}/hf`, { recursive: true });
+  await Deno.mkdir(`${bench.checkpoints}/${moved}/state`, { recursive: true });
+  await Deno.mkdir(`${bench.checkpoints}/${unmoved}/hf`, { recursive: true });
+  await bench.run();
+  const names = [...Deno.readDirSync(`${bench.checkpoints}/weights`)].map(({ name }) => name);
+  deepStrictEqual(names.toSorted(), [moved, unmoved]);
+  ok(Deno.statSync(`${bench.checkpoints}/weights/${unmoved}/hf`).isDirectory);
+  deepStrictEqual(bench.left().toSorted(), [`000001-${VERSION.slice(0, 12)}-1-1`, "weights"]);
+});
+
 const VERSION = "f".repeat(64);
 type StageBench = {
   known?: (checkpoints: string) => CheckpointNote[];
   starts?: (checkpoints: string) => Pick<CheckpointNote, "dir">[];
   owned?: () => void;
   owner?: DirectoryOwner | null;
+  dropped?: CheckpointDropped[];
 };
 
 /**
  * What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked.
  */
 async function stageBench(
-  { known = () => [], starts = () => [], owned = () => {}, owner = null }: StageBench,
+  { known = () => [], starts = () => [], owned = () => {}, owner = null, dropped = [] }: StageBench,
 ) {
   const { dir } = await stores();
   const checkpoints = `${dir}/checkpoints/run`;
@@ -137,7 +170,10 @@ async function stageBench(
       ],
     record: (kind: string, _key: string, value: unknown) =>
       Promise.resolve(void rows.push([kind, value])),
-    read: () => Promise.resolve([]),
+    read: ({ kinds }: { kinds: RowKind[] }) =>
+      Promise.resolve(
+        kinds.includes("note/checkpoint_dropped") ? dropped.map((value) => ({ value })) : [],
+      ),
     owned: () => Promise.resolve(owned()),
     emit: ({ log }: { log: string }) => void logs.push(log),
   } as unknown as RecordingContext;

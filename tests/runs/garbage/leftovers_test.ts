@@ -8,6 +8,7 @@ import {
   type Home,
   removeLeftovers,
 } from "../../../runs/mod.ts";
+import { strayCheckpoints } from "../../../runs/garbage/leftovers.ts";
 import type { MemoryStore } from "../../../testing/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../fake_home.ts";
 
@@ -123,6 +124,28 @@ Deno.test("recorded checkpoints stay, or all where a row cannot be read", async 
     store.damage("a", { seq, value });
     await removeLeftovers(home, "a", (text) => ok(false, text));
     deepStrictEqual(await there(home, "a", [recorded, stray]), [recorded]);
+  } finally {
+    await Deno.remove(home.dir, { recursive: true });
+  }
+});
+
+Deno.test("weights that stay of a dropped checkpoint are moved before it is removed", async () => {
+  const home = await freshFakeHome();
+  try {
+    await createFakeRun(home, "a", { checkpoints: { every_rounds: 1, keep_last: 1 } });
+    await executeFake(home, "a");
+    const [dir, weights] = [STRAY, STRAY.replace("RUN", "RUN/weights")];
+    const store = home.store as MemoryStore;
+    const { seq } = store.rows("a").find(({ kind }) => kind === "note/checkpoint_dropped")!;
+    const value = { dir: at(home, "a", dir), weights: at(home, "a", weights) };
+    store.damage("a", { seq, value: JSON.stringify(value) });
+    // As an engine leaves it that dies when it has recorded this.
+    const [hf, state] = [`${dir}/hf/weights.json`, `${dir}/state/trainer.json`];
+    await put(home, "a", [hf, state]);
+    deepStrictEqual(await strayCheckpoints(home, (await home.store.head("a"))!), []);
+    await removeLeftovers(home, "a", (text) => ok(false, text));
+    const moved = `${weights}/hf/weights.json`;
+    deepStrictEqual(await there(home, "a", [hf, state, moved]), [moved]);
   } finally {
     await Deno.remove(home.dir, { recursive: true });
   }
