@@ -76,8 +76,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: ["tests/e2e/gsm8k_test.ts", "tests/e2e/quickstart_test.ts"],
   },
   linters: {
-    about: "pyright, strict, on all Python",
-    files: ["tests/linters/pyright_test.ts"],
+    about: "pyright, strict, on all Python; the measures of `deno task tidy`",
+    files: ["tests/linters/pyright_test.ts", "tests/tidy/measures_test.ts"],
   },
   models: {
     about: "models of the hub: fetched, cut off, killed, shared and run, with the real client",
