@@ -257,7 +257,7 @@ Deno.test("a damaged start is not replaced by anything", async () => {
   const names = await Array.fromAsync(Deno.readDir(own), ({ name }) => name);
   const dir = `${own}/${names.find((name) => name.includes("-start-"))}`;
   for await (const { name } of Deno.readDir(dir)) {
-    await Deno.remove(`${dir}/${name}`);
+    await Deno.remove(`${dir}/${name}`, { recursive: true });
     await Deno.writeTextFile(`${dir}/${name}`, "0.25");
   }
   strictEqual((await executeFake(home, "b")).status, "failed");
