@@ -5,6 +5,7 @@ import { Policy } from "../../data/mod.ts";
 import {
   defineStage,
   isNamed,
+  LostRecordError,
   type RecordingContext,
   type Resource,
   type Stage,
@@ -39,9 +40,9 @@ type Input = z.input<typeof Input>;
 /**
  * Saves the policy every `every_rounds` rounds and after the last round, and deletes checkpoints
  * that need not be kept any more, some of them except for their weights (`keep_weights_every`). A
- * deletion is recorded before it happens. A checkpoint saved for
- * a preemption or a replan belongs to no round, so it does not replace this one. A second run
- * writes the same checkpoint again, in a different directory.
+ * deletion is recorded before it happens. A checkpoint saved for a preemption or a replan belongs
+ * to no round, so it does not replace this one. A second run writes the same checkpoint again, in a
+ * different directory.
  */
 function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   return defineStage({
@@ -79,7 +80,6 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
         await ctx.record("note/checkpoint_dropped", old.version, dropped);
         trainer.dropped(old.version);
       }
-      await moveAllWeights(ctx);
       await removeOthers(ctx, await untouched(ctx));
       return policy;
     },
@@ -129,19 +129,6 @@ function keepsWeights(
 }
 
 /**
- * Saves the weights that stay from the removal of their checkpoints, those of an engine that died
- * before it among them.
- */
-async function moveAllWeights(ctx: RecordingContext): Promise<void> {
-  const dropped = await ctx.read({ kinds: ["note/checkpoint_dropped"] });
-  const staying = dropped.map(({ value }) => value as CheckpointDropped)
-    .filter(({ weights }) => weights !== undefined);
-  if (staying.length === 0) return;
-  await ctx.owned();
-  for (const one of staying) await moveWeights(one);
-}
-
-/**
  * Names of directories that are kept: checkpoints, those being written, and damaged ones even if
  * the engine died before it moved them.
  */
@@ -173,7 +160,26 @@ async function removeOthers(ctx: RecordingContext, stays: Set<string>): Promise<
     // Started in the meantime: before a preemption, between two world sizes, or by the other
     // trainer.
     if (inUse(ctx).has(checkpoint)) continue;
+    if (!await weightsAreSafe(ctx, checkpoint)) continue;
     await removeOwn(ctx, `${checkpoints}/${name}`, OWN_NAMES.checkpoint);
+  }
+}
+
+/**
+ * Moves the weights that stay out of a directory that will be removed. False: its row in the journal
+ * is damaged, so that nobody knows whether they should.
+ */
+async function weightsAreSafe(ctx: RecordingContext, name: string): Promise<boolean> {
+  const [, prefix] = name.split("-"); // As `nameOf` begins a version.
+  try {
+    const rows = await ctx.read({ kinds: ["note/checkpoint_dropped"], prefix });
+    const dropped = rows.map(({ value }) => value as CheckpointDropped);
+    for (const one of dropped) if (basename(one.dir) === name) await moveWeights(one);
+    return true;
+  } catch (error) {
+    if (!(error instanceof LostRecordError)) throw error;
+    ctx.emit({ log: `${name} was not removed: ${error.message}` });
+    return false;
   }
 }
 

@@ -8,7 +8,7 @@ import {
   hasEnded,
   isNamed,
   isReadable,
-  recordedAs,
+  recordedValue,
   RemovalRefusedError,
   removeTree,
   type RunHead,
@@ -53,12 +53,12 @@ export async function removeLeftovers(
   }
 }
 
-/** Checkpoints that the run has dropped; none if a row cannot be read. */
+/** Checkpoints that the run has dropped, as far as rows can be read. */
 async function dropped(home: Home, { id }: RunHead): Promise<CheckpointDropped[]> {
   const rows = await home.store.read(id, { kinds: ["note/checkpoint_dropped"] });
-  return rows.every(isReadable)
-    ? rows.map((row) => recordedAs(row, CheckpointDropped.strip().parse))
-    : [];
+  return rows.filter(isReadable).flatMap((row) =>
+    CheckpointDropped.strip().safeParse(recordedValue(row)).data ?? []
+  );
 }
 
 type Leftover = { path: string; named: RegExp };
@@ -85,8 +85,8 @@ async function leftovers(home: Home, head: RunHead): Promise<Leftover[]> {
 
 /**
  * A run's checkpoints that no row names: started but never recorded, or dropped but not yet
- * removed. Damaged ones stay, and those whose weights will be moved. If a row cannot be read, all stay, because it may be the row that
- * names them.
+ * removed. Damaged ones stay, and those whose weights will be moved. If a row cannot be read, all
+ * stay, because it may be the row that names them.
  */
 export async function strayCheckpoints(home: Home, head: RunHead): Promise<Leftover[]> {
   const dir = home.checkpointsDir(head.id);

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
 import { BadDataError, InfrastructureError, isNothing } from "../../engine/mod.ts";
@@ -72,11 +73,11 @@ export function weightsPath(dir: string): string {
 const WEIGHTS = "weights";
 
 /**
- * Moves what stays of a dropped checkpoint out of the directory that will be removed. A second call
- * is not an error.
+ * Moves what stays of a dropped checkpoint out of the directory that will be removed, unless that
+ * was done.
  */
 export async function moveWeights({ dir, weights }: CheckpointDropped): Promise<void> {
-  if (weights === undefined) return;
+  if (weights === undefined || !existsSync(`${dir}/hf`)) return;
   await Deno.mkdir(weights, { recursive: true });
   await Deno.rename(`${dir}/hf`, `${weights}/hf`).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;

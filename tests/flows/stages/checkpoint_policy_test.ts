@@ -6,6 +6,7 @@ import { checkpointPolicy } from "../../../flows/stages/checkpoint_policy.ts";
 import { FakeTrainer } from "../../../testing/mod.ts";
 import {
   type DirectoryOwner,
+  LostRecordError,
   OutOfMemoryError,
   type RecordingContext,
   type RowKind,
@@ -111,13 +112,40 @@ Deno.test("checkpoint_policy moves the weights that a dead engine had not moved"
   deepStrictEqual(bench.left().toSorted(), [`000001-${VERSION.slice(0, 12)}-1-1`, "weights"]);
 });
 
+Deno.test("checkpoint_policy does not make a directory again for weights that a person removed", async () => {
+  const dropped: CheckpointDropped[] = [];
+  const bench = await stageBench({ dropped });
+  const name = "000001-0123456789ab-1-1";
+  dropped.push({
+    dir: `${bench.checkpoints}/${name}`,
+    weights: `${bench.checkpoints}/weights/${name}`,
+  });
+  await bench.run();
+  deepStrictEqual(bench.left(), [`000001-${VERSION.slice(0, 12)}-1-1`]);
+});
+
+Deno.test("checkpoint_policy leaves a directory whose row is damaged, and removes the others", async () => {
+  const dropped = async (prefix: string) => {
+    if (prefix === "0123456789ab") throw new LostRecordError("its row is damaged");
+    return await Promise.resolve([]);
+  };
+  const bench = await stageBench({ dropped });
+  await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
+  await Deno.mkdir(`${bench.checkpoints}/000002-aaaaaaaaaaaa-1-1`);
+  await bench.run();
+  const own = `000001-${VERSION.slice(0, 12)}-1-1`;
+  deepStrictEqual(bench.left().toSorted(), ["000001-0123456789ab-1-1", own]);
+  match(bench.logs.at(-1)!, /^000001-0123456789ab-1-1 was not removed: its row is damaged/);
+});
+
 const VERSION = "f".repeat(64);
 type StageBench = {
   known?: (checkpoints: string) => CheckpointNote[];
   starts?: (checkpoints: string) => Pick<CheckpointNote, "dir">[];
   owned?: () => void;
   owner?: DirectoryOwner | null;
-  dropped?: CheckpointDropped[];
+  /** What is recorded of dropped checkpoints; a function: how it is read. */
+  dropped?: CheckpointDropped[] | ((prefix: string) => Promise<CheckpointDropped[]>);
 };
 
 /**
@@ -170,10 +198,11 @@ async function stageBench(
       ],
     record: (kind: string, _key: string, value: unknown) =>
       Promise.resolve(void rows.push([kind, value])),
-    read: ({ kinds }: { kinds: RowKind[] }) =>
-      Promise.resolve(
-        kinds.includes("note/checkpoint_dropped") ? dropped.map((value) => ({ value })) : [],
-      ),
+    read: async ({ kinds, prefix }: { kinds: RowKind[]; prefix?: string }) => {
+      if (!kinds.includes("note/checkpoint_dropped")) return [];
+      const rows = Array.isArray(dropped) ? dropped : await dropped(prefix!);
+      return rows.map((value) => ({ value }));
+    },
     owned: () => Promise.resolve(owned()),
     emit: ({ log }: { log: string }) => void logs.push(log),
   } as unknown as RecordingContext;
