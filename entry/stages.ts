@@ -86,6 +86,7 @@ export {
   type EvaluationIndex,
   type EvaluationPlan,
   type EvaluationSettings,
+  exportAverage,
   exportCritic,
   type FilteredPart,
   filterPart,

@@ -46,7 +46,7 @@ export { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
 export { drawEvaluationRows, drawSupervised } from "./stages/rows/draw_rows.ts";
 export { evaluateLoss, LossEvaluation } from "./stages/evaluation/evaluate_loss.ts";
 export { evaluatePairs, PairEvaluation } from "./stages/evaluation/evaluate_pairs.ts";
-export { exportCritic, exportPolicy } from "./stages/export_policy.ts";
+export { exportAverage, exportCritic, exportPolicy } from "./stages/export_policy.ts";
 export { type FilteredPart, filterPart } from "./stages/preparation/filter_part.ts";
 export {
   type EvaluationIndex,

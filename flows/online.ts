@@ -2,10 +2,10 @@ import { refillOf } from "../algs/mod.ts";
 import { OnlineConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
-import type { Publication } from "../workers/mod.ts";
 import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
 import { aroundRounds, sampledMeasure } from "./evaluate_rounds.ts";
+import { exportedModels } from "./exported_models.ts";
 import {
   fixedReference,
   learned,
@@ -30,7 +30,6 @@ import { openRows } from "./open_rows.ts";
 import { judgedRound, progressCarried, untilDone } from "./stop_early.ts";
 import { samplingOf } from "./sampling.ts";
 import { drawPrompts } from "./stages/rows/draw_prompts.ts";
-import { exportCritic, exportPolicy } from "./stages/export_policy.ts";
 import { generateSlab } from "./stages/generate_slab.ts";
 import type { OpenedSplit } from "./stages/rows/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
@@ -152,7 +151,7 @@ export const online = graph("online", OnlineConfig, (g, config) => {
       ? evaluations(g, { ...config, label: "before" }, start)
       : [];
     const { policy, critic } = onlineRounds(g, config, start);
-    const exported = exportedModels(g, { policy, critic });
+    const exported = exportedModels(g, config, { policy, critic });
     const after = evaluations(g, { ...config, label: "after" }, policy);
     return { policy, ...exported, evaluations: [...before, ...after] };
   }
@@ -160,18 +159,5 @@ export const online = graph("online", OnlineConfig, (g, config) => {
   const around = aroundRounds(g, config, { measure, every_rounds, start });
   const { evaluated, before } = around;
   const { policy, critic } = onlineRounds(g, { ...config, evaluated }, around.start);
-  return { policy, ...exportedModels(g, { policy, critic }), evaluations: before };
+  return { policy, ...exportedModels(g, config, { policy, critic }), evaluations: before };
 });
-
-/** Exports the last models as directories. */
-export function exportedModels(
-  g: GraphBuilder,
-  { policy, critic }: Pick<Learner, "policy" | "critic">,
-): { exported: Ref<Publication>; exported_critic?: Ref<Publication> } {
-  const exported = g.stage(exportPolicy, { policy, name: "final" });
-  if (critic === undefined) return { exported };
-  return {
-    exported,
-    exported_critic: g.stage(exportCritic, { policy: critic, name: "final_critic" }),
-  };
-}

@@ -12,7 +12,8 @@ import { createModel } from "./stages/create_model.ts";
 import { drawCompletions, drawEvaluationCompletions } from "./stages/rows/draw_completions.ts";
 import { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
 import { evaluatePairs, type PairEvaluation } from "./stages/evaluation/evaluate_pairs.ts";
-import { exportModel, exportPolicy } from "./stages/export_policy.ts";
+import { exportedModels } from "./exported_models.ts";
+import { exportModel } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { scorePairs } from "./stages/score_pairs.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
@@ -203,7 +204,7 @@ export const preference = graph("preference", PreferenceConfig, (g, configured) 
     ? measured(g, { policy: start, moment: { label: "before" } })
     : { policy: start, evaluations: [] };
   const policy = preferenceRounds(g, { ...config, evaluated }, before.policy);
-  const exported = g.stage(exportPolicy, { policy, name: "final" });
+  const exported = exportedModels(g, config, { policy });
   const after = evaluated ? [] : measured(g, { policy, moment: { label: "after" } }).evaluations;
-  return { policy, exported, evaluations: [...before.evaluations, ...after] };
+  return { policy, ...exported, evaluations: [...before.evaluations, ...after] };
 });

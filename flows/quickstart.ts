@@ -1,7 +1,8 @@
 import { QuickstartConfig } from "../configs/mod.ts";
 import { graph } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
-import { exportedModels, onlineRounds } from "./online.ts";
+import { exportedModels } from "./exported_models.ts";
+import { onlineRounds } from "./online.ts";
 import { supervisedRounds, WARMUP_STEPS } from "./supervised.ts";
 import { createModel } from "./stages/create_model.ts";
 import { exportModel } from "./stages/export_policy.ts";
@@ -48,7 +49,7 @@ export const quickstart = graph("quickstart", QuickstartConfig, (g, config) => {
     { ...config, ...config.online, lag: 0, trainer },
     start,
   );
-  const exported = exportedModels(g, { policy, critic });
+  const exported = exportedModels(g, config, { policy, critic });
   const after = evaluations(g, { ...plan, label: "after" }, policy);
   return { policy, ...exported, evaluations: [...before, ...after] };
 });

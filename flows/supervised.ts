@@ -2,6 +2,7 @@ import { SupervisedConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
+import { exportedModels } from "./exported_models.ts";
 import {
   aroundRounds,
   bothMeasures,
@@ -16,7 +17,6 @@ import { openRows, type RowsConfig } from "./open_rows.ts";
 import { judgedRound, progressCarried, type Stopping, untilDone } from "./stop_early.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawSupervised } from "./stages/rows/draw_rows.ts";
-import { exportPolicy } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
 
@@ -103,16 +103,16 @@ export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
       ? evaluations(g, { ...config, label: "before" }, start)
       : [];
     const policy = supervisedRounds(g, config, start);
-    const exported = g.stage(exportPolicy, { policy, name: "final" });
+    const exported = exportedModels(g, config, { policy });
     const after = evaluations(g, { ...config, label: "after" }, policy);
-    return { policy, exported, evaluations: [...before, ...after] };
+    return { policy, ...exported, evaluations: [...before, ...after] };
   }
   const measure = supervisedMeasure(g, config, start);
   const around = aroundRounds(g, config, { measure, every_rounds, start });
   const { evaluated, before } = around;
   const policy = supervisedRounds(g, { ...config, evaluated }, around.start);
-  const exported = g.stage(exportPolicy, { policy, name: "final" });
-  return { policy, exported, evaluations: [...before, ...around.after(policy)] };
+  const exported = exportedModels(g, config, { policy });
+  return { policy, ...exported, evaluations: [...before, ...around.after(policy)] };
 });
 
 /** The loss first, while the trainer holds the policy; then what rewards say. */

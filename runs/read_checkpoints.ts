@@ -5,6 +5,7 @@ import {
   CheckpointDropped,
   CheckpointNote,
   firstProblem,
+  MODEL_DIRECTORIES,
   problemText,
   VersionNote,
 } from "../workers/mod.ts";
@@ -107,7 +108,7 @@ async function checkpointNotes(
     if (note?.dir !== dir) continue;
     notes.delete(key);
     if (stay === undefined || !await isDirectory(stay)) continue; // Or a person removed it.
-    const files = note.files.filter(({ path }) => path.startsWith("hf/"));
+    const files = note.files.filter(({ path }) => MODEL_DIRECTORIES.includes(path.split("/")[0]!));
     weights.set(key, { ...note, dir: stay, files });
   }
   return { notes: [...notes.values()], weights: [...weights.values()] };

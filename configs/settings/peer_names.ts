@@ -118,6 +118,8 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   load_checkpoint: ["start_from"],
   save_total_limit: ["checkpoints.keep_last"],
   save_only_model: ["checkpoints.keep_weights_every"],
+  enable_ema: ["trainer.ema_decay"],
+  ema_beta: ["trainer.ema_decay"],
   max_ckpt_num: ["checkpoints.keep_last"],
   eval_steps: ["evaluate.every_rounds"],
   test_freq: ["evaluate.every_rounds"],

@@ -32,7 +32,7 @@ type Input = z.input<typeof Input>;
 function exporting(
   name: string,
   trainer: Resource<PolicyTrainer>,
-  form: PublishTarget["form"] = "adapter",
+  how: Pick<PublishTarget, "form" | "average"> = { form: "adapter" },
 ) {
   return defineStage({
     name,
@@ -47,7 +47,7 @@ function exporting(
     },
     async run({ policy, name }, ctx: RecordingContext) {
       const dir = `${ctx.resource(Paths).run}/${name}`;
-      const exported = await ctx.resource(trainer).publish(policy, { dir, form }, ctx);
+      const exported = await ctx.resource(trainer).publish(policy, { dir, ...how }, ctx);
       ctx.note("exported", name, { policy, publication: exported });
       return exported;
     },
@@ -56,7 +56,14 @@ function exporting(
 
 /** Writes the policy as a Hugging Face directory under `runs/RUN`. */
 export const exportPolicy: Stage<Input, Publication> = exporting("export_policy", Trainer);
+/** Writes the moving average of the policy's weights (`trainer.ema_decay`), as `exportPolicy` does. */
+export const exportAverage: Stage<Input, Publication> = exporting("export_average", Trainer, {
+  form: "adapter",
+  average: true,
+});
 /** Always a complete model, because another chain of versions starts from it. */
-export const exportModel: Stage<Input, Publication> = exporting("export_policy", Trainer, "merged");
+export const exportModel: Stage<Input, Publication> = exporting("export_policy", Trainer, {
+  form: "merged",
+});
 /** Writes the value model as a Hugging Face directory under `runs/RUN`. */
 export const exportCritic: Stage<Input, Publication> = exporting("export_critic", Critic);

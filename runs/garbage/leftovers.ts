@@ -2,7 +2,6 @@
  * What killed engines and workers leave in a run's directories: it is removed once the run is over
  * and nothing writes there any more.
  */
-import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import {
   hasEnded,
@@ -16,6 +15,7 @@ import {
 import {
   ASIDE,
   CheckpointDropped,
+  hasWeightsToMove,
   moveWeights,
   recordedRows,
   type SetAside,
@@ -97,9 +97,7 @@ export async function strayCheckpoints(home: Home, head: RunHead): Promise<Lefto
   const aside = recorded.filter(({ kind }) => kind === "note/checkpoint_set_aside").map((
     { value },
   ) => value as SetAside);
-  const moving = (await dropped(home, head)).filter(({ dir, weights }) =>
-    weights !== undefined && existsSync(`${dir}/hf`)
-  );
+  const moving = (await dropped(home, head)).filter(hasWeightsToMove);
   const kept = new Set([
     ASIDE,
     ...[...chain.checkpoints(), ...chain.starts(), ...aside, ...moving].map((one) =>

@@ -32,6 +32,7 @@ SPEC: dict[str, Any] = {
     "engine": "torch",
     "zero": 0,
     "dtype": "float32",
+    "ema_decay": None,
     "gradient_checkpointing": False,
     "threads": 1,
     "device": os.environ.get("HOLDFAST_TEST_DEVICE", "cpu"),
@@ -55,7 +56,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "train": {**CUT, "mismatch": None, "non_finite_max": None},
     "score": {**CUT, "reference_path": None, "reference_digest": None, "reference_offload": False},
     "evaluate": CUT,
-    "publish": {"form": None},
+    "publish": {"form": None, "average": False},
 }
 
 # -logp summed over the step and divided by n_tokens.

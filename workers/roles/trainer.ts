@@ -235,6 +235,7 @@ const operations = {
       form: z.enum(["merged", "adapter"]).nullable().describe(
         "Of a policy trained by an adapter; null: as configured.",
       ),
+      average: z.boolean().describe("The moving average of the weights in their place."),
     }),
     output: z.union([NotResident, Publication]),
     phase: "publication",

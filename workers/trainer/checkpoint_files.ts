@@ -62,7 +62,9 @@ export function problemText({ file, expected, found }: FileProblem): string {
  */
 export const CheckpointDropped = z.strictObject({
   dir: z.string(),
-  weights: z.string().optional().describe("The directory to which its weights (`hf`) are moved."),
+  weights: z.string().optional().describe(
+    "The directory to which its weights (`hf`, `ema`) are moved.",
+  ),
 });
 export type CheckpointDropped = z.infer<typeof CheckpointDropped>;
 
@@ -72,16 +74,27 @@ export function weightsPath(dir: string): string {
 }
 const WEIGHTS = "weights";
 
+/** The directories of a checkpoint that are models: the weights, and their moving average. */
+export const MODEL_DIRECTORIES = ["hf", "ema"];
+
+/** Whether a dropped checkpoint's weights must still be moved before it is removed. */
+export function hasWeightsToMove({ dir, weights }: CheckpointDropped): boolean {
+  return weights !== undefined && MODEL_DIRECTORIES.some((model) => existsSync(`${dir}/${model}`));
+}
+
 /**
  * Moves what stays of a dropped checkpoint out of the directory that will be removed, unless that
  * was done.
  */
-export async function moveWeights({ dir, weights }: CheckpointDropped): Promise<void> {
-  if (weights === undefined || !existsSync(`${dir}/hf`)) return;
-  await Deno.mkdir(weights, { recursive: true });
-  await Deno.rename(`${dir}/hf`, `${weights}/hf`).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  });
+export async function moveWeights(dropped: CheckpointDropped): Promise<void> {
+  if (!hasWeightsToMove(dropped)) return;
+  const { dir, weights } = dropped;
+  await Deno.mkdir(weights!, { recursive: true });
+  for (const model of MODEL_DIRECTORIES) {
+    await Deno.rename(`${dir}/${model}`, `${weights}/${model}`).catch((error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    });
+  }
 }
 
 /** Where a damaged checkpoint goes: next to the others, for inspection. */

@@ -76,8 +76,11 @@ type Training = {
   mismatch?: RatioBounds | null;
 };
 
-/** A directory, and how an adapter is written there. */
-export type PublishTarget = { dir: string; form: "merged" | "adapter" };
+/**
+ * A directory, how an adapter is written there, and whether it gets the moving average of the
+ * weights in their place.
+ */
+export type PublishTarget = { dir: string; form: "merged" | "adapter"; average?: boolean };
 
 /**
  * A trainer from the point of view of stages: the policy's or the value model's. Every operation
@@ -276,8 +279,10 @@ export class PolicyTrainer {
     target: string | PublishTarget,
     caller: Caller,
   ): Promise<Publication> {
-    const { dir, form } = typeof target === "string" ? { dir: target, form: null } : target;
-    const args = { version: policy.version, dir, form };
+    const { dir, form = null, average = false } = typeof target === "string"
+      ? { dir: target }
+      : target;
+    const args = { version: policy.version, dir, form, average };
     const { answers: [publication] } = await this.#resident(policy.version, caller, async () => {
       // In its turn: else the room that another publication made, and writes to, is set aside.
       for (const { from, to } of await makeRoomFor(dir)) {

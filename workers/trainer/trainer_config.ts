@@ -77,6 +77,16 @@ export const TrainerProcess = z.strictObject({
     numerics: true,
     fork: REBUILT,
   }),
+  ema_decay: z.number().gt(0).lt(1).nullable().default(null).describe(
+    "Keep an exponential moving average of the weights with this decay per optimizer step, written " +
+      "to every checkpoint (`ema/`) and at the end of the run (`final_ema`). null: none.",
+  ).register(setting, {
+    fork: {
+      fixed: "round_1",
+      start: "free",
+      why: "the average is that of all versions, the prefix's included",
+    },
+  }),
   gradient_checkpointing: z.boolean().default(false).describe(
     "Recompute activations instead of keeping them.",
   ).register(setting, { fork: COMPUTED }),

@@ -61,10 +61,10 @@ type Block = Omit<TrainerConfig, "optimizer">;
 
 /**
  * The trainer's block that the value model's group has: the policy's, except for what `value_model`
- * sets.
+ * sets, and without a moving average.
  */
 export function valueTrainer(trainer: Block, valueModel: ValueModelConfig): Block {
   const { path: _, warmup_rounds: __, optimizer: ___, devices, ...settings } = valueModel;
   const others = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
-  return { ...trainer, ...others, devices };
+  return { ...trainer, ema_decay: null, ...others, devices };
 }

@@ -102,13 +102,17 @@ Deno.test("checkpoint_policy moves the weights that a dead engine had not moved"
     const dir = `${bench.checkpoints}/${name}`;
     dropped.push({ dir, weights: `${bench.checkpoints}/weights/${name}` });
   }
+  // It died between the two moves, and before the first one.
   await Deno.mkdir(`${bench.checkpoints}/weights/${moved}/hf`, { recursive: true });
   await Deno.mkdir(`${bench.checkpoints}/${moved}/state`, { recursive: true });
+  await Deno.mkdir(`${bench.checkpoints}/${moved}/ema`, { recursive: true });
   await Deno.mkdir(`${bench.checkpoints}/${unmoved}/hf`, { recursive: true });
   await bench.run();
   const names = [...Deno.readDirSync(`${bench.checkpoints}/weights`)].map(({ name }) => name);
   deepStrictEqual(names.toSorted(), [moved, unmoved]);
-  ok(Deno.statSync(`${bench.checkpoints}/weights/${unmoved}/hf`).isDirectory);
+  for (const model of [`${moved}/hf`, `${moved}/ema`, `${unmoved}/hf`]) {
+    ok(Deno.statSync(`${bench.checkpoints}/weights/${model}`).isDirectory, model);
+  }
   deepStrictEqual(bench.left().toSorted(), [`000001-${VERSION.slice(0, 12)}-1-1`, "weights"]);
 });
 

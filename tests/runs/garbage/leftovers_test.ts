@@ -140,12 +140,13 @@ Deno.test("weights that stay of a dropped checkpoint are moved before it is remo
     const value = { dir: at(home, "a", dir), weights: at(home, "a", weights) };
     store.damage("a", { seq, value: JSON.stringify(value) });
     // As an engine leaves it that dies when it has recorded this.
-    const [hf, state] = [`${dir}/hf/weights.json`, `${dir}/state/trainer.json`];
-    await put(home, "a", [hf, state]);
+    const [hf, ema] = [`${dir}/hf/weights.json`, `${dir}/ema/weights.json`];
+    const state = `${dir}/state/trainer.json`;
+    await put(home, "a", [hf, ema, state]);
     deepStrictEqual(await strayCheckpoints(home, (await home.store.head("a"))!), []);
     await removeLeftovers(home, "a", (text) => ok(false, text));
-    const moved = `${weights}/hf/weights.json`;
-    deepStrictEqual(await there(home, "a", [hf, state, moved]), [moved]);
+    const moved = [`${weights}/hf/weights.json`, `${weights}/ema/weights.json`];
+    deepStrictEqual(await there(home, "a", [hf, ema, state, ...moved]), moved);
   } finally {
     await Deno.remove(home.dir, { recursive: true });
   }

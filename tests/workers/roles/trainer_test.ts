@@ -31,6 +31,7 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
     engine: "deepspeed",
     zero: 2,
     dtype: "bfloat16",
+    ema_decay: null,
     gradient_checkpointing: false,
     threads: 2,
     device: "cpu",

@@ -1,6 +1,6 @@
 """
-A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to continue
-bit for bit.
+A checkpoint: DIR/hf, a plain Hugging Face directory; DIR/ema, another of the weights' moving average
+if there is one; and DIR/state, what training needs to continue bit for bit.
 
 Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it
 wrote, and the engine commits their union in its journal: readers see a complete checkpoint or none.
@@ -18,8 +18,10 @@ from typing import Any, NotRequired, TypedDict
 from holdfast_worker import private_files, weights
 from holdfast_worker.json_value import JsonValue
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer import disk_room
+from holdfast_worker.trainer import disk_room, moving_average
 from holdfast_worker.trainer.engines.engine import TrainingEngine
+from holdfast_worker.trainer.moving_average import MovingAverage
+from holdfast_worker.weights import Tensors
 from holdfast_worker.wire import types
 from holdfast_worker.wire.answers import Checkpoint, Numerics, Publication
 
@@ -41,18 +43,25 @@ class StateRecord(TypedDict):
 
 
 def write_hf(
-    engine: TrainingEngine, source: Any, *, directory: Path, dtype: str, form: str = "merged"
+    engine: TrainingEngine,
+    source: Any,
+    *,
+    directory: Path,
+    dtype: str,
+    form: str = "merged",
+    average: Tensors | None = None,
 ) -> str | None:
     """
     All ranks gather the weights; rank 0 writes them. `form`: if an adapter is trained, merged into
-    one model or only the adapter. Returns the digest of such a model, which is the same for both
-    forms.
+    one model or only the adapter. `average`: written in place of the trained weights. Returns the
+    digest of a model with an adapter, which is the same for both forms.
     """
     adapter = source.adapter
     alone = adapter is not None and form == "adapter"
     tensors = engine.full_weights(adapter.names(engine.module) if alone else None)
     if engine.rank != 0:
         return None
+    tensors = moving_average.in_place_of(tensors, average or {})
     own = None if adapter is None else adapter.tensors(tensors)
     if alone:
         adapter.write(directory, adapted=engine.module, tensors=own, files=source.files)
@@ -73,16 +82,25 @@ def publish(
     dtype: str,
     version: str,
     form: str = "merged",
+    average: MovingAverage | None = None,
 ) -> Publication:
     """
-    Writes the weights to `target`, which is complete or absent. Returns the same on every rank.
+    Writes the weights, or their moving average, to `target`, which is complete or absent. Returns
+    the same on every rank.
     """
     temporary = target.with_name(f".{target.name}.tmp")
     with disk_room.leaving_nothing_behind(temporary, home=home, named=UNFINISHED):
         if engine.rank == 0:
             weights.clear_directory(temporary, home=home, named=UNFINISHED)
         disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source, form))
-        of_adapter = write_hf(engine, source, directory=temporary, dtype=dtype, form=form)
+        of_adapter = write_hf(
+            engine,
+            source,
+            directory=temporary,
+            dtype=dtype,
+            form=form,
+            average=average and average.whole(),
+        )
         publication: Publication | None = None
         if engine.rank == 0:
             with ThreadPoolExecutor(1) as beside:  # Hashing holds no lock of the interpreter.
@@ -105,17 +123,31 @@ def publish(
 
 
 def save(
-    engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: StateRecord
+    engine: TrainingEngine,
+    source: Any,
+    *,
+    directory: Path,
+    home: str,
+    record: StateRecord,
+    average: MovingAverage | None = None,
 ) -> Checkpoint:
-    """Writes DIR/hf and DIR/state. Returns the files that this rank wrote, durable."""
+    """
+    Writes DIR/hf, DIR/state and, with an `average`, DIR/ema. Returns the files that this rank
+    wrote, durable.
+    """
     with disk_room.leaving_nothing_behind(directory, home=home, named=CHECKPOINT):
         if engine.rank == 0:  # Removes what an uncommitted attempt left.
             weights.clear_directory(directory, home=home, named=CHECKPOINT)
-        return _save(engine, source, directory=directory, record=record)
+        return _save(engine, source, directory=directory, record=record, average=average)
 
 
 def _save(
-    engine: TrainingEngine, source: Any, *, directory: Path, record: StateRecord
+    engine: TrainingEngine,
+    source: Any,
+    *,
+    directory: Path,
+    record: StateRecord,
+    average: MovingAverage | None,
 ) -> Checkpoint:
     import torch
 
@@ -125,17 +157,20 @@ def _save(
     if engine.rank == 0:
         state.mkdir()
     form = "merged" if source.adapter is None else "adapter"
-    own_bytes = (
-        disk_room.weights_bytes(engine, source, form)
-        + engine.state_bytes()
-        + disk_room.BESIDE_TENSORS_BYTES
-    )
+    weights_bytes = disk_room.weights_bytes(engine, source, form)
+    own_bytes = weights_bytes + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
+    if average is not None and engine.rank == 0:
+        own_bytes += weights_bytes + average.bytes()
     disk_room.require_room(
         engine, directory, own_bytes
     )  # No rank writes before the directory exists.
-    write_hf(
-        engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form
-    )
+    dtype = record["numerics"]["dtype"]
+    write_hf(engine, source, directory=directory / "hf", dtype=dtype, form=form)
+    if average is not None:
+        whole = average.whole()
+        write_hf(engine, source, directory=directory / "ema", dtype=dtype, form=form, average=whole)
+        if engine.rank == 0:
+            moving_average.save(whole, state)
     engine.save_state(state)
     torch.save(rng_state(), state / f"rng_rank_{engine.rank}_.pt")
     if engine.rank == 0:

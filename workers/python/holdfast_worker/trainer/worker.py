@@ -16,7 +16,7 @@ from holdfast_worker import weights
 from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.model_hub.cache import model_directory
 from holdfast_worker.model_opening import Opening
-from holdfast_worker.operation import OperationIO, RankContext
+from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.rank.failures import cause_of
 from holdfast_worker.trainer import checkpoint, numerics
 from holdfast_worker.trainer.engines.engine import check_same, name_of
@@ -26,6 +26,7 @@ from holdfast_worker.trainer.model.adapter import adapted_source
 from holdfast_worker.trainer.model.create_model import create_model
 from holdfast_worker.trainer.model.model_digests import ModelDigests
 from holdfast_worker.trainer.model.model_source import ModelSource
+from holdfast_worker.trainer.moving_average import MovingAverage
 from holdfast_worker.wire.answers import (
     NotResident,
     Numerics,
@@ -97,6 +98,7 @@ class Worker:
         # The answer of the step that created `held`, for an engine that lost it.
         self.trained: Trained | None = None
         self.engine: Any = None
+        self.average: MovingAverage | None = None
         self.row_lengths: Any = None
         self.trainer: Any = None
         self.models = ModelDigests()
@@ -244,7 +246,7 @@ class Worker:
         Loads a version from a model directory or a checkpoint. The previous version is gone, even
         on failure.
         """
-        self.held, self.trained = None, None
+        self.held, self.trained, self.average = None, None, None
         check_schedule(args.optimizer.schedule)
         saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
         base = model_directory(args.model_path)
@@ -264,6 +266,8 @@ class Worker:
         io.progress("load", 0)
         self.source = self._source(base, saved and Path(saved.dir) / "hf")
         self.engine.open(self.source, optimizer=args.optimizer, state=state, world_size=world_size)
+        if self.spec.ema_decay is not None:
+            self.average = MovingAverage(self.engine, decay=self.spec.ema_decay, state=state)
         if saved is not None:
             checkpoint.restore_rng(self.engine, Path(saved.dir), world_size=world_size)
         self.optimizer, self.steps_done, self.skipped = args.optimizer, steps_done, skipped
@@ -308,6 +312,8 @@ class Worker:
             skipped = 0 if refused is None else skipped + 1
             if refused is None:
                 self.steps_done += 1
+                if self.average is not None:
+                    self.average.update()
             elif skipped == args.non_finite_max:
                 if all("skipped" in one for one in steps):
                     self.held = args.from_  # Nothing has changed.
@@ -349,11 +355,15 @@ class Worker:
 
     def publish(self, args: TrainerPublish, io: OperationIO) -> TrainerPublishAnswer | NotResident:
         """
-        Writes the weights as a plain Hugging Face directory, which is complete or absent. A second
-        run writes the same.
+        Writes the weights, or their moving average, as a plain Hugging Face directory, which is
+        complete or absent. A second run writes the same.
         """
         if self.held != args.version:
             return {"not_resident": self.held}
+        if args.average and self.average is None:
+            raise BadDataError(
+                "Cannot publish a moving average because trainer.ema_decay is not set"
+            )
         form = args.form or (self.spec.lora.publish if self.spec.lora else "merged")
         publication = checkpoint.publish(
             self.engine,
@@ -363,7 +373,10 @@ class Worker:
             dtype=self.spec.dtype,
             version=args.version,
             form=form,
+            average=self.average if args.average else None,
         )
+        if args.average:
+            return publication  # The probe is the trained weights'.
         if form == "adapter" and self.spec.lora and self.spec.lora.quantize:
             return publication  # A sampler's base has more bits than the one that is trained.
         probe = self.trainer.probe()
@@ -387,4 +400,5 @@ class Worker:
             directory=Path(args.dir),
             home=self.context.home,
             record=record,
+            average=self.average,
         )

@@ -266,6 +266,7 @@ class TrainerSpec(Received, frozen=True, kw_only=True):
     dropout: Number
     lora: Lora | None
     offload: Offload
+    ema_decay: Number | None
     gradient_checkpointing: bool
     threads: int
     device: Literal["auto", "cpu", "cuda"]
@@ -349,6 +350,7 @@ class TrainerPublish(Received, frozen=True, kw_only=True):
     version: str
     dir: str
     form: Literal["merged", "adapter"] | None
+    average: bool
 
 
 class TrainerSave(Received, frozen=True, kw_only=True):

@@ -23,7 +23,9 @@ class NonFiniteError(BadDataError):
 
 
 class TrainingEngine(Protocol):
-    """All methods except `state_bytes` are collective: every rank calls them in the same order."""
+    """
+    All methods are collective, unless they say otherwise: every rank calls them in the same order.
+    """
 
     spec: TrainerSpec
     rank: int
@@ -65,6 +67,20 @@ class TrainingEngine(Protocol):
         The module's tensors of these names; None: all that a model file contains. Complete, on the
         CPU, in the trainer's dtype. Empty except on rank 0.
         """
+
+    def trained_parts(self) -> Tensors:
+        """
+        What this rank holds of the trained tensors, by name: on ZeRO 3 its flat shard of each, else
+        rank 0 holds all and the others nothing. Views, on the engine's device. Not collective.
+        """
+
+    def whole(self, name: str, part: Any) -> Any:
+        """
+        The tensor `name` of which every rank has a `part`, on the CPU. None except on rank 0.
+        """
+
+    def part_of(self, name: str, whole: Any) -> Any:
+        """This rank's part of a complete tensor `name`. Not collective."""
 
     def state_bytes(self) -> int:
         """Approximate bytes that `save_state` writes on this rank. Not collective."""

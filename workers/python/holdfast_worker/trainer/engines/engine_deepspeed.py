@@ -305,6 +305,35 @@ class DeepSpeedEngine:
         yield
         self.model.optimizer.checkpoint_event_epilogue()
 
+    def _trained(self) -> dict[str, Any]:
+        return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+
+    def trained_parts(self) -> Tensors:
+        if self.stage < 3:
+            parameters = self._trained() if self.rank == 0 else {}
+            return {name: parameter.detach() for name, parameter in parameters.items()}
+        return {name: p.ds_tensor.detach() for name, p in self._trained().items()}
+
+    def whole(self, name: str, part: Any) -> Any:
+        import torch.distributed as dist
+
+        if self.stage < 3:
+            return part
+        parts = [torch.empty_like(part) for _ in range(self.world_size)] if self.rank == 0 else None
+        dist.gather(part, parts, dst=0, group=self.objects)
+        if parts is None:
+            return None
+        parameter = self._trained()[name]
+        return torch.cat(parts)[: parameter.ds_numel].view(parameter.ds_shape)
+
+    def part_of(self, name: str, whole: Any) -> Any:
+        if self.stage < 3:
+            return whole
+        size = self._trained()[name].ds_tensor.numel()
+        part = whole.flatten()[self.rank * size : (self.rank + 1) * size]
+        # As DeepSpeed pads the last.
+        return torch.nn.functional.pad(part, (0, size - part.numel()))
+
     def state_bytes(self) -> int:
         """
         Float32 weights and two moments each, sharded over the ranks by ZeRO, and rank 0's copy of

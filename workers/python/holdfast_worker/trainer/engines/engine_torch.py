@@ -132,6 +132,16 @@ class TorchEngine:
         tensors = self.model.state_dict()
         return {name: tensors[name].detach().cpu() for name in names or saved_names(self.model)}
 
+    def trained_parts(self) -> Tensors:
+        trained = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+        return {name: parameter.detach() for name, parameter in trained}
+
+    def whole(self, name: str, part: Any) -> Any:
+        return part
+
+    def part_of(self, name: str, whole: Any) -> Any:
+        return whole
+
     def state_bytes(self) -> int:
         state = [value for values in self.optimizer.state.values() for value in values.values()]
         tensors = [value for value in state if torch.is_tensor(value)]
