@@ -33,11 +33,30 @@ export function rowMapper(source: PreparedSource, needs?: RowNeeds): RowMapper {
       if (boxed === null) return null;
       Object.assign(mapped, { completion: row.completion ?? row.answer, answer: boxed });
     }
+    if (answer_as === "number") {
+      const number = row.answer === undefined ? null : numberOf(row.answer);
+      if (number === null) return null;
+      mapped.answer = number;
+    }
     if (ids === "content") mapped.row_id = `${named}${contentId(columns)}`;
     const kept = Object.entries(keep).map(([name, field]) => [name, read(columns, field)])
       .filter(([, value]) => value !== undefined);
     return { ...mapped, kept: Object.fromEntries(kept) };
   };
+}
+
+const NUMBER = /^([-+]?\$?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+))(?:\s*\(([^()]*)\))?$/;
+/** Words and signs that are factors, no units: `m` is metres, and a T-shirt no trillion. */
+const FACTOR = new RegExp(
+  "^(?:[kKMBT]|(?i:hundred|thousand|lakh|million|crore|billion|trillion|dozen)s?)" +
+    "(?![\\p{L}\\p{N}-])",
+  "u",
+);
+
+/** The number of a text that is one, perhaps with a unit: `9 (apples)`. Null: it is none. */
+export function numberOf(text: string): string | null {
+  const [, number, unit = ""] = text.trim().match(NUMBER) ?? [];
+  return number === undefined || FACTOR.test(unit.trim()) ? null : number;
 }
 
 const BOXED = /\\f?boxed\s*\{/g;

@@ -59,9 +59,10 @@ const /** @internal */ preparedSourceSchema = readSourceSchema.extend({
   ).optional().describe(
     "The split that all of its rows belong to; absent: each row's is drawn.",
   ).register(setting, PREPARED),
-  answer_as: z.enum(["as_is", "boxed"]).default("as_is").describe(
+  answer_as: z.enum(["as_is", "boxed", "number"]).default("as_is").describe(
     "boxed: the answer is what the last \\boxed{} of its field contains, and the field's whole " +
-      "text the completion; a row without one is dropped.",
+      "text the completion; number: the number of a field like `9 (apples)`. A row without one is " +
+      "dropped.",
   ).register(setting, PREPARED),
   dialogue: z.enum(["as_is", "human_assistant"]).default("as_is").describe(
     "human_assistant: texts with turns `Human:` and `Assistant:` (hh-rlhf) become messages; a " +

@@ -7,7 +7,7 @@ const ROOM = new URL("../../configs/eval/", import.meta.url);
 const BAD = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
 const NAMES = [...Deno.readDirSync(ROOM)].map(({ name }) => name).toSorted();
 /** Suites whose answers are numbers. */
-const NUMBERS = /^(aime|amc23|gsm8k|svamp)/;
+const NUMBERS = /^(aime|asdiv|amc23|gsm8k|svamp)/;
 
 Deno.test("the suites of configs/eval ship", () => {
   deepStrictEqual(NAMES, [
@@ -17,6 +17,7 @@ Deno.test("the suites of configs/eval ship", () => {
     "amc12_24.yaml",
     "amc23.yaml",
     "amo_bench.yaml",
+    "asdiv.yaml",
     "brumo25.yaml",
     "gsm8k.yaml",
     "hmmt_feb25.yaml",

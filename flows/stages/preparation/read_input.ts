@@ -183,6 +183,7 @@ function mappedRow(row: FileRow, { input, source, map, drops }: Mapping): Prepar
     if (mapped !== null) return preparedRow(mapped, place);
     const because = [
       ...(source.answer_as === "boxed" ? ["no \\boxed{} in its answer"] : []),
+      ...(source.answer_as === "number" ? ["an answer that is not one number"] : []),
       ...(source.dialogue === "human_assistant" ? ["a text that is no dialogue"] : []),
     ].join(", or ");
     drops.add({ ...at, reason: "mapped_to_nothing", because });

@@ -2,6 +2,7 @@ import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import {
   dialogueOf,
   lastBoxed,
+  numberOf,
   rowMapper,
   textOf,
   textsOf,
@@ -36,6 +37,53 @@ Deno.test("rowMapper() takes an answer out of its box, and completes with the wh
   });
   strictEqual(mapped({ problem: "1+1", solution: "it is 2" }, source), null);
   strictEqual(mapped({ problem: "1+1" }, source), null);
+});
+
+Deno.test("numberOf() reads a number with or without its unit, and nothing else", () => {
+  const numbers = {
+    "9 (apples)": "9",
+    "-3.5": "-3.5",
+    "$1,200 (dollars)": "$1,200",
+    " 7( cm ) ": "7",
+    "4 (m)": "4",
+    "288 (t-shirts)": "288",
+    "2 (T-shirts)": "2",
+  };
+  for (const [text, number] of Object.entries(numbers)) strictEqual(numberOf(text), number, text);
+  // As ASDiv has them, and units that are factors.
+  const others = [
+    "Yes",
+    "4:5",
+    "3/7",
+    "6; 4",
+    "5 (years old); 15 (years old)",
+    "11:45 p.m.",
+    "1st",
+    "",
+  ];
+  const scaled = [
+    "12 (million)",
+    "3 (dozens)",
+    "12 (k)",
+    "3 (Million $)",
+    "9 apples",
+    "9 (a (b))",
+    "1,20",
+    "9 (apples",
+  ];
+  for (const text of [...others, ...scaled]) strictEqual(numberOf(text), null, text);
+});
+
+Deno.test("rowMapper() takes the number out of an answer with a unit, or drops the row", () => {
+  const source = { fields: { prompt: "{body} {question}", answer: "answer" }, answer_as: "number" };
+  const columns = { body: "Seven and two.", question: "How many?", answer: "9 (apples)" };
+  const row = mapped(columns, source);
+  deepStrictEqual([row?.prompt, row?.answer, row?.completion], [
+    "Seven and two. How many?",
+    "9",
+    undefined,
+  ]);
+  strictEqual(mapped({ ...columns, answer: "4:5" }, source), null);
 });
 
 Deno.test("dialogueOf() splits texts into messages, and joins turns of one speaker", () => {
