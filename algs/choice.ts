@@ -11,7 +11,7 @@ import type {
 } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
-import { profilesOf } from "./profiles.ts";
+import { profilesOf } from "./profiles/profiles.ts";
 import type { Refill } from "./terms/refill.ts";
 import {
   ALGORITHMS,

@@ -27,7 +27,7 @@ import { z } from "zod";
 import { groupZscore } from "./credit/baselines.ts";
 import { scalar, tokenMean } from "./language/mod.ts";
 import { policyLoss } from "./terms/policy_gradient.ts";
-import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { rewardAlgorithm } from "./families/reward_algorithm.ts";
 import { checkTerms, deviationSettings, termSettings } from "./terms/terms.ts";
 
 /** Refuses a lower bound of the weight that is above its upper one. */

@@ -9,10 +9,14 @@ export * from "./terms/kl.ts";
 export * from "./credit/kl_credit.ts";
 export * from "./language/mod.ts";
 export * from "./terms/overlong.ts";
-export type { PolicyAlgorithm, PolicyDeclaration, PolicyGradient } from "./policy_algorithm.ts";
+export type {
+  PolicyAlgorithm,
+  PolicyDeclaration,
+  PolicyGradient,
+} from "./families/policy_algorithm.ts";
 export * from "./terms/policy_gradient.ts";
 export * from "./terms/refill.ts";
-export { profileOf, profilesOf } from "./profiles.ts";
+export { profileOf, profilesOf } from "./profiles/profiles.ts";
 export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from "./python.ts";
 export * from "./table.ts";
 export * from "./terms/terms.ts";

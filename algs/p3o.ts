@@ -30,7 +30,7 @@ import { groupZscore } from "./credit/baselines.ts";
 import { checkKl, klSettings } from "./terms/kl.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
 import { policyLoss } from "./terms/policy_gradient.ts";
-import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { rewardAlgorithm } from "./families/reward_algorithm.ts";
 import { deviationSettings, entropySettings } from "./terms/terms.ts";
 import { truncationSettings } from "./terms/truncation.ts";
 

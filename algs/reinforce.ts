@@ -22,7 +22,7 @@ import { roundMean } from "./credit/baselines.ts";
 import { rewardToGo } from "./credit/credit.ts";
 import { LOSS_OR_REWARD } from "./terms/kl.ts";
 import { policyLoss } from "./terms/policy_gradient.ts";
-import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { rewardAlgorithm } from "./families/reward_algorithm.ts";
 import { checkTerms, termSettings } from "./terms/terms.ts";
 
 export const reinforce = rewardAlgorithm({

@@ -26,7 +26,7 @@ import { checkImportance, sequenceImportanceSettings } from "./terms/importance.
 import { checkKl, klSettings, LOSS_OR_REWARD } from "./terms/kl.ts";
 import { perSequenceMean, perSequenceSum } from "./language/mod.ts";
 import { policyLoss, surrogate } from "./terms/policy_gradient.ts";
-import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { rewardAlgorithm } from "./families/reward_algorithm.ts";
 import { entropySettings } from "./terms/terms.ts";
 import { truncationSettings } from "./terms/truncation.ts";
 

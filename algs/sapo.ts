@@ -24,7 +24,7 @@ import { setting } from "../data/mod.ts";
 import { groupZscore } from "./credit/baselines.ts";
 import { scalar, tokenMean, where } from "./language/mod.ts";
 import { policyLoss } from "./terms/policy_gradient.ts";
-import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { rewardAlgorithm } from "./families/reward_algorithm.ts";
 import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms/terms.ts";
 
 const ADDED = { numerics: false, fork: "free", resume: "refused" } as const;

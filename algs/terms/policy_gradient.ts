@@ -15,7 +15,7 @@ import { importanceWeight } from "./importance.ts";
 import { klTerm } from "./kl.ts";
 import type { Clip, Expr, LossInputs, LossParts } from "../language/mod.ts";
 import { clipFraction, perSequenceSum, where } from "../language/mod.ts";
-import { policyAlgorithm, type PolicyDeclaration } from "../policy_algorithm.ts";
+import { policyAlgorithm, type PolicyDeclaration } from "../families/policy_algorithm.ts";
 import { type LossSettings, termMetrics } from "./terms.ts";
 export { deviationSettings, termExamples } from "./terms.ts";
 

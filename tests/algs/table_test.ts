@@ -39,8 +39,8 @@ Deno.test("an algorithm is a file and a line of the table: only profiles name it
   for (const room of ["algs/", "workers/", "engine/"]) {
     for await (const file of sources(new URL(room, root))) {
       const path = file.pathname.slice(root.pathname.length);
-      const own = path === "algs/table.ts" || path === "algs/profiles.ts" ||
-        path === "algs/trl_profile.ts" ||
+      const own = path === "algs/table.ts" || path === "algs/profiles/profiles.ts" ||
+        path === "algs/profiles/trl_profile.ts" ||
         Object.keys(ALGORITHMS).some((name) => path === `algs/${name}.ts`);
       const whole = await Deno.readTextFile(file);
       const text = path.startsWith(COLUMN.read_below)

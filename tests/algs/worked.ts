@@ -10,7 +10,7 @@ import {
   type EvaluatedSequence,
   traceAlgorithm,
 } from "../../algs/mod.ts";
-import type { FullRound } from "./asked_of.ts";
+import type { FullRound } from "./properties/asked_of.ts";
 
 /** One sequence. Probabilities of its tokens, 1 if they are left out; other inputs as they are. */
 type Row = {

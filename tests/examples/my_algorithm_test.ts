@@ -5,10 +5,10 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { my_algorithm } from "../../examples/my_algorithm.ts";
-import { testProperties } from "../algs/properties.ts";
-import { pythonFile } from "../algs/python_file.ts";
-import { cutsOf, randomStep } from "../algs/steps.ts";
-import { traced } from "../algs/traced.ts";
+import { testProperties } from "../algs/properties/properties.ts";
+import { pythonFile } from "../algs/properties/python_file.ts";
+import { cutsOf, randomStep } from "../algs/properties/steps.ts";
+import { traced } from "../algs/properties/traced.ts";
 import { rl, show } from "../crash/runs.ts";
 import { copyTree, denoIn, differing } from "../copy_tree.ts";
 import { ensureTestEnvironments } from "../environments.ts";
@@ -166,7 +166,7 @@ def loss(x, c):
 const CHECKS: Record<string, string[]> = {
   "its types are right": ["check", "--quiet", "algs/mod.ts"],
   "the lint lets it be": ["lint", "--quiet", "algs"],
-  "it has every property": testArgs("tests/algs/properties_test.ts", "/my_algorithm/"),
+  "it has every property": testArgs("tests/algs/properties/properties_test.ts", "/my_algorithm/"),
   "its configuration is one like the others": testArgs(
     "tests/configs/shipped_files_test.ts",
     "/every online algorithm has a configuration/",
@@ -183,10 +183,10 @@ const CHECKS: Record<string, string[]> = {
     ...[
       "table",
       "terms/terms",
-      "identities",
+      "properties/identities",
       "terms/kl",
-      "peers",
-      "profiles",
+      "peers/peers",
+      "profiles/profiles",
       "recorded_losses",
       "terms/truncation",
     ].map((name) => `tests/algs/${name}_test.ts`),

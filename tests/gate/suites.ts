@@ -31,9 +31,9 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   algorithms: {
     about: "every algorithm's value, metrics and gradient beside torch's, in over 1,000 settings",
     files: [
-      "tests/algs/properties_test.ts",
-      "tests/algs/python_file_test.ts",
-      "tests/algs/torch_settings_test.ts",
+      "tests/algs/properties/properties_test.ts",
+      "tests/algs/properties/python_file_test.ts",
+      "tests/algs/properties/torch_settings_test.ts",
     ],
   },
   bench: {
@@ -95,8 +95,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   peers: {
     about: "losses and gradients beside TRL's; data and rewards of six frameworks, as they are",
     files: [
-      "tests/algs/parity_test.ts",
-      "tests/algs/peers_test.ts",
+      "tests/algs/peers/parity_test.ts",
+      "tests/algs/peers/peers_test.ts",
       "tests/e2e/peer_setups_test.ts",
     ],
   },

@@ -6,7 +6,7 @@ import { type SourceModule, typescriptModule } from "./typescript_module.ts";
 
 const NOT_OURS = new Set([".git", ".holdfast", "node_modules", "models", "datasets"]);
 /** Python's roots: what a dotted name may begin under. */
-const PYTHON_ROOTS = ["workers/python", "tests/python", "tests/algs", "."];
+const PYTHON_ROOTS = ["workers/python", "tests/python", "tests/algs/drivers", "."];
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const READER = fileURLToPath(new URL("./python_modules.py", import.meta.url));
 
