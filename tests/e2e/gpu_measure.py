@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "workers" / "python"), str(ROOT / "tests" / "python")]
+HELPERS = [ROOT / "tests" / "python" / folder for folder in ("sampler", "trainer")]
+sys.path[:0] = [str(ROOT / "workers" / "python"), *map(str, HELPERS)]
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402  (After the variable that it reads.)

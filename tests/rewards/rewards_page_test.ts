@@ -31,7 +31,7 @@ Deno.test("the page on rewards names every environment variable that user code i
 Deno.test("the pages say what code in workers can read", async () => {
   const store = await Deno.readTextFile(new URL("docs/store.md", ROOT));
   const text = (page: string) => page.replaceAll(/\s+/g, " ");
-  // What they say is held by `read_hub` and `find_secrets` of tests/python/hostile_rewards.py.
+  // What they say is held by `read_hub` and `find_secrets` of tests/python/rewards/hostile/hostile_rewards.py.
   ok(
     text(page).includes(
       "it can read and write every file that you can: the home's database, its checkpoints, and `hub.json`",

@@ -5,8 +5,7 @@ import type { Tree } from "./measures.ts";
 import { type SourceModule, typescriptModule } from "./typescript_module.ts";
 
 const NOT_OURS = new Set([".git", ".holdfast", "node_modules", "models", "datasets"]);
-/** Python's roots: what a dotted name may begin under. */
-const PYTHON_ROOTS = ["workers/python", "tests/python", "tests/algs/drivers", "."];
+const PYTHON_ROOTS = ["workers/python", "tests/algs/drivers", "."];
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const READER = fileURLToPath(new URL("./python_modules.py", import.meta.url));
 
@@ -23,16 +22,24 @@ function sources(root: string, dir = ""): string[] {
 
 type PythonModule = { path: string; imports: string[]; functions: SourceModule["functions"] };
 
+/** What a dotted name may begin under: Python's tests import files of each other's folders. */
+function pythonRoots(paths: string[]): string[] {
+  const tests = paths.filter((path) => /^tests\/python\/.*\.py$/.test(path));
+  const folders = tests.map((path) => path.slice(0, path.lastIndexOf("/")));
+  return [...PYTHON_ROOTS, ...new Set(folders)];
+}
+
 /** Files of the tree that a dotted name may mean; none for packages of others. */
-function filesOf(dotted: string, texts: Map<string, string>): string[] {
+function filesOf(dotted: string, roots: string[], texts: Map<string, string>): string[] {
   const path = dotted.replaceAll(".", "/");
-  return [path, ...PYTHON_ROOTS.map((root) => `${root}/${path}`)].flatMap((base) =>
+  return [path, ...roots.map((root) => `${root}/${path}`)].flatMap((base) =>
     [`${base}.py`, `${base}/__init__.py`].filter((file) => texts.has(file))
   );
 }
 
 async function pythonModules(root: string, texts: Map<string, string>): Promise<SourceModule[]> {
   const python = await findPython();
+  const roots = pythonRoots([...texts.keys()]);
   const child = new Deno.Command(python.path, {
     args: [READER],
     cwd: root,
@@ -50,7 +57,7 @@ async function pythonModules(root: string, texts: Map<string, string>): Promise<
   }
   return new TextDecoder().decode(stdout).split("\n").filter((line) => line !== "").map((line) => {
     const { path, imports, functions } = JSON.parse(line) as PythonModule;
-    const files = imports.flatMap((dotted) => filesOf(dotted, texts));
+    const files = imports.flatMap((dotted) => filesOf(dotted, roots, texts));
     return {
       path,
       imports: [...new Set(files)].map((from) => ({ from, names: [] })),

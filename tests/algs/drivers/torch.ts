@@ -67,7 +67,7 @@ function start(python: string, program: string) {
   return new Deno.Command(python, {
     args: [program],
     env: {
-      PYTHONPATH: `${path("../../../workers/python")}:${path("../../python")}`,
+      PYTHONPATH: `${path("../../../workers/python")}:${path("../../python/loss")}`,
       OMP_NUM_THREADS: "1",
       PYTHONDONTWRITEBYTECODE: "1",
     },

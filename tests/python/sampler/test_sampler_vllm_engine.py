@@ -24,7 +24,7 @@ from holdfast_worker.sampler.publication import probe_sequences
 from listening import LOOPBACK, listening
 from vllm_evidence import SAMPLINGS
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 PYTHON = os.environ.get("HOLDFAST_TEST_VLLM_PYTHON")
 pytestmark = pytest.mark.skipif(
     not PYTHON and os.environ.get("HOLDFAST_FAST") == "1",
@@ -127,7 +127,7 @@ def run_evidence(variant: str, folder: Path) -> Run:
 
 def python_path() -> str:
     """The worker package and this folder, and nothing of the environment that runs these tests."""
-    return os.pathsep.join([str(HERE), str(HERE.parents[1] / "workers" / "python")])
+    return os.pathsep.join([str(HERE), str(HERE.parents[2] / "workers" / "python")])
 
 
 @pytest.fixture(scope="module", params=FLOAT32)

@@ -16,8 +16,8 @@ import { createFakeRun, executeFake, freshFakeHome } from "../fake_home.ts";
 /** The gate names an interpreter that has the clients. */
 const python = Deno.env.get("HOLDFAST_TEST_TRACKERS_PYTHON") ?? "";
 const ignore = python === "";
-const READER = new URL("../../python/read_trackers.py", import.meta.url).pathname;
-const KILLED = new URL("../../python/killed_tracker.py", import.meta.url).pathname;
+const READER = new URL("../../python/trackers/read_trackers.py", import.meta.url).pathname;
+const KILLED = new URL("../../python/trackers/killed_tracker.py", import.meta.url).pathname;
 const WORKERS = new URL("../../../workers/python", import.meta.url).pathname;
 
 type Name = TrackerConfig["name"];

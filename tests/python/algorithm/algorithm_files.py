@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast_worker.algorithm import recorded_program
 
-FILES = Path(__file__).parents[1] / "algs" / "python"
+FILES = Path(__file__).parents[2] / "algs" / "python"
 P3O, KTO, REWARD_MODEL = (
     (FILES / f"{name}.py").read_text() for name in ("p3o", "kto", "reward_model")
 )

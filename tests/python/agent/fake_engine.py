@@ -23,7 +23,7 @@ from websockets.http11 import Request, Response
 
 from wire_examples import checked_of_agent
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ROOT / "workers" / "python"
 TOKEN = "a-token-for-tests"
 WAIT_S = 60.0  # Two ranks import DeepSpeed: over 20 s when busy.

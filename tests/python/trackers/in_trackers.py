@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RUN = {
     "id": "a",
     "uid": "a-12345678",

@@ -13,7 +13,7 @@ from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import RewardProcess
 from reward_files import PROCESS
 
-FILES = Path(__file__).parent.parent / "rewards" / "styles"
+FILES = Path(__file__).parents[2] / "rewards" / "styles"
 CHAT = [{"role": "user", "content": "1 + 1?"}]
 
 

@@ -19,7 +19,7 @@ from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer.batch import read_batch
 from holdfast_worker.wire.types import Batch
 
-PACKAGE_ROOT = Path(__file__).parents[2] / "workers" / "python"
+PACKAGE_ROOT = Path(__file__).parents[3] / "workers" / "python"
 OPTIMIZER: dict[str, Any] = {
     "lr": 1e-3,
     "betas": [0.9, 0.999],

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast_worker.rewards.graders.code_answer import CodeSettings, user_cache
 from holdfast_worker.rewards.sandbox.pyodide_sandbox import Runtime
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 ASK = """
 const code = await import("./rewards/code.ts");
 console.log(JSON.stringify(code.codeSettings(code.code.config.parse({}))));
