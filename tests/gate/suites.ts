@@ -15,7 +15,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about:
       "an algorithm, a setting and a verb join a copy of the repository, each by its own files",
     files: [
-      "tests/cli/new_verb_test.ts",
+      "tests/cli/new_verb/new_verb_test.ts",
       "tests/configs/new_setting_test.ts",
       "tests/examples/my_algorithm_test.ts",
     ],
@@ -44,10 +44,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "the command line as processes: bad input, empty directories, the queue",
     files: [
       "tests/cli/bad_input_test.ts",
-      "tests/cli/verbs/data_prepare_test.ts",
+      "tests/cli/verbs/data/prepare_test.ts",
       "tests/cli/verbs/doctor_test.ts",
       "tests/cli/empty_directory_test.ts",
-      "tests/cli/verbs/reward_test_test.ts",
+      "tests/cli/verbs/reward/test_test.ts",
       "tests/cli/verbs/runs_test.ts",
       "tests/cli/verbs/serve_test.ts",
     ],

@@ -1,8 +1,8 @@
-import { ARGUMENTS } from "../../cli/arguments.ts";
-import { json, whole } from "../../cli/options.ts";
-import { print, printJson } from "../../cli/display/output.ts";
-import { defineVerb } from "../../cli/verb.ts";
-import { findRun } from "../../runs/mod.ts";
+import { ARGUMENTS } from "../../../cli/arguments.ts";
+import { json, whole } from "../../../cli/options.ts";
+import { print, printJson } from "../../../cli/display/output.ts";
+import { defineVerb } from "../../../cli/verb.ts";
+import { findRun } from "../../../runs/mod.ts";
 
 /** `count <run>`: how many rows a run's journal has. A verb for `new_verb_test.ts`. */
 export const countVerb = defineVerb({

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { PreparedCard } from "../../../flows/mod.ts";
-import { sha256Hex } from "../../../engine/mod.ts";
-import { endAll, freshHome, rl, SMALL } from "../fixtures.ts";
+import { PreparedCard } from "../../../../flows/mod.ts";
+import { sha256Hex } from "../../../../engine/mod.ts";
+import { endAll, freshHome, rl, SMALL } from "../../fixtures.ts";
 
 Deno.test.afterAll(endAll);
 

@@ -1,9 +1,9 @@
 import { stringify } from "yaml";
-import { loadConfig, type UsedProfile } from "../../configs/mod.ts";
-import { print, printJson, table } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
-import { ARGUMENTS } from "../arguments.ts";
-import { flag, json } from "../options.ts";
+import { loadConfig, type UsedProfile } from "../../../configs/mod.ts";
+import { print, printJson, table } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
+import { ARGUMENTS } from "../../arguments.ts";
+import { flag, json } from "../../options.ts";
 
 /** `config show CONFIG [a.b=c ...]`: the resolved configuration. */
 export const configShowVerb = defineVerb({

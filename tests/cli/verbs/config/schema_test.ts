@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { commandLine } from "../../../cli/command_line.ts";
-import { ROOT } from "../fixtures.ts";
-import { inProcess } from "../in_process.ts";
+import { commandLine } from "../../../../cli/command_line.ts";
+import { ROOT } from "../../fixtures.ts";
+import { inProcess } from "../../in_process.ts";
 
 Deno.test("config schema prints the schema that the repository holds", async () => {
   const { code, out } = await inProcess(["config", "schema"]);

@@ -8,12 +8,12 @@ import {
   type RowTable,
   type SourceSummary,
   wholeMessage,
-} from "../../data/mod.ts";
-import { type NamedRows, namedRows } from "../../runs/mod.ts";
-import { ARGUMENTS } from "../arguments.ts";
-import { print, printJson, tell } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
-import { json, whole } from "../options.ts";
+} from "../../../data/mod.ts";
+import { type NamedRows, namedRows } from "../../../runs/mod.ts";
+import { ARGUMENTS } from "../../arguments.ts";
+import { print, printJson, tell } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
+import { json, whole } from "../../options.ts";
 
 /** `data preview FILE`: the first rows as a run reads them, and what looks wrong about them. */
 export const dataPreviewVerb = defineVerb({

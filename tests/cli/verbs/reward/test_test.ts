@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { endAll, json, rl } from "../fixtures.ts";
-import { at, GOOD, home } from "../data_home.ts";
+import { endAll, json, rl } from "../../fixtures.ts";
+import { at, GOOD, home } from "../../data_home.ts";
 
 Deno.test.afterAll(endAll);
 
@@ -66,7 +66,7 @@ def hangs(completion, row, **_):
 async function styled(name: string, rows: object[], ...options: string[]) {
   const data = `${home}/styled.jsonl`;
   await Deno.writeTextFile(data, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
-  const source = new URL(`../../rewards/styles/${name}`, import.meta.url).pathname;
+  const source = new URL(`../../../rewards/styles/${name}`, import.meta.url).pathname;
   return await rl(["reward", "test", source, "--data", data, ...at, ...options]);
 }
 

@@ -1,12 +1,12 @@
 /** Adding a verb takes two files: its own, and the table's line. */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { commandLine } from "../../cli/command_line.ts";
-import { VERBS } from "../../cli/verbs/table.ts";
-import { copyTree, denoIn, differing } from "../copy_tree.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
+import { commandLine } from "../../../cli/command_line.ts";
+import { VERBS } from "../../../cli/verbs/table.ts";
+import { copyTree, denoIn, differing } from "../../copy_tree.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../../runs/fake_home.ts";
 import { countVerb } from "./count_verb.ts";
-import { ROOT } from "./fixtures.ts";
-import { inProcess } from "./in_process.ts";
+import { ROOT } from "../fixtures.ts";
+import { inProcess } from "../in_process.ts";
 
 const verbs = [...VERBS, countVerb];
 
@@ -41,7 +41,8 @@ Deno.test("a new verb joins with two files: its own, and the table with its line
   try {
     await copyTree(ROOT, dir);
     const own = await Deno.readTextFile(new URL("count_verb.ts", import.meta.url));
-    await Deno.writeTextFile(`${dir}cli/verbs/count.ts`, own.replaceAll("../../cli/", "../"));
+    const there = own.replaceAll("../../../cli/", "../").replaceAll("../../../", "../../");
+    await Deno.writeTextFile(`${dir}cli/verbs/count.ts`, there);
     const table = await Deno.readTextFile(`${dir}cli/verbs/table.ts`);
     const line = `import { countVerb } from "./count.ts";\n`;
     const listed = table.replace("\n  configShowVerb,", "$&\n  countVerb,");

@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
-import { parsePythonAlgorithm } from "../../algs/mod.ts";
-import { InvalidInputError } from "../../engine/mod.ts";
-import { findRun, type Home, tryAlgorithm } from "../../runs/mod.ts";
-import { choiceOf, fileChoiceOf } from "../algorithm_choice.ts";
-import { tell } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
-import { ARGUMENTS } from "../arguments.ts";
-import { json, required, text, wholeNumber } from "../options.ts";
+import { parsePythonAlgorithm } from "../../../algs/mod.ts";
+import { InvalidInputError } from "../../../engine/mod.ts";
+import { findRun, type Home, tryAlgorithm } from "../../../runs/mod.ts";
+import { choiceOf, fileChoiceOf } from "../../algorithm_choice.ts";
+import { tell } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
+import { ARGUMENTS } from "../../arguments.ts";
+import { json, required, text, wholeNumber } from "../../options.ts";
 
 /**
  * `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one

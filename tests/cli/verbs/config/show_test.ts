@@ -1,5 +1,5 @@
 import { match, strictEqual } from "node:assert/strict";
-import { endAll, json, rl, SMALL } from "../fixtures.ts";
+import { endAll, json, rl, SMALL } from "../../fixtures.ts";
 
 Deno.test.afterAll(endAll);
 

@@ -1,6 +1,6 @@
-import { configJsonSchema } from "../../configs/mod.ts";
-import { printJson } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
+import { configJsonSchema } from "../../../configs/mod.ts";
+import { printJson } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
 
 /** `config schema`: the JSON Schema that editors read. */
 export const configSchemaVerb = defineVerb({

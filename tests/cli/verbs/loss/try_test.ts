@@ -1,6 +1,6 @@
 import { deepStrictEqual, match } from "node:assert/strict";
-import { createFakeRun, executeFake, freshFakeHome } from "../../runs/fake_home.ts";
-import { inProcess } from "../in_process.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../../../runs/fake_home.ts";
+import { inProcess } from "../../in_process.ts";
 
 const home = await freshFakeHome();
 await createFakeRun(home, "a", { rounds: 1 });

@@ -1,6 +1,11 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { AlgorithmChoice, expressionsOf, expressionText, torchModule } from "../../../algs/mod.ts";
-import { json, rl } from "../fixtures.ts";
+import {
+  AlgorithmChoice,
+  expressionsOf,
+  expressionText,
+  torchModule,
+} from "../../../../algs/mod.ts";
+import { json, rl } from "../../fixtures.ts";
 
 const CHOICE = AlgorithmChoice.parse({ name: "grpo", kl_coef: 0.04 });
 

@@ -1,11 +1,11 @@
-import type { LoadedConfig } from "../../configs/mod.ts";
-import { InvalidInputError, readDerivedJson } from "../../engine/mod.ts";
-import { droppedTable, PreparedCard } from "../../flows/mod.ts";
-import { EXIT } from "../exit.ts";
-import { json } from "../options.ts";
-import { print, printJson, table } from "../display/output.ts";
-import { startFile, STARTS } from "../start_run.ts";
-import { defineVerb } from "../verb.ts";
+import type { LoadedConfig } from "../../../configs/mod.ts";
+import { InvalidInputError, readDerivedJson } from "../../../engine/mod.ts";
+import { droppedTable, PreparedCard } from "../../../flows/mod.ts";
+import { EXIT } from "../../exit.ts";
+import { json } from "../../options.ts";
+import { print, printJson, table } from "../../display/output.ts";
+import { startFile, STARTS } from "../../start_run.ts";
+import { defineVerb } from "../../verb.ts";
 
 /** `data prepare CONFIG`: what `run` does, for the prepare flow alone; then it prints the card. */
 export const dataPrepareVerb = defineVerb({

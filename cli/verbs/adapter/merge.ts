@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
-import { findRun, mergeAdapter } from "../../runs/mod.ts";
-import { ARGUMENTS } from "../arguments.ts";
-import { text } from "../options.ts";
-import { tell } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
+import { findRun, mergeAdapter } from "../../../runs/mod.ts";
+import { ARGUMENTS } from "../../arguments.ts";
+import { text } from "../../options.ts";
+import { tell } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
 
 /** `adapter merge RUN [--to DIR]`: the run's final adapter and its base, as one plain model. */
 export const adapterMergeVerb = defineVerb({

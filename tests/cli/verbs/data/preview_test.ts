@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { endAll, json, rl, ROOT } from "../fixtures.ts";
-import { at, BAD, GOOD, home } from "../data_home.ts";
+import { endAll, json, rl, ROOT } from "../../fixtures.ts";
+import { at, BAD, GOOD, home } from "../../data_home.ts";
 
 Deno.test.afterAll(endAll);
 

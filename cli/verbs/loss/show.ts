@@ -1,10 +1,10 @@
-import { expressionsOf, expressionText, masksTruncated, torchModule } from "../../algs/mod.ts";
-import { InvalidInputError } from "../../engine/mod.ts";
-import { choiceOf } from "../algorithm_choice.ts";
-import { print, printJson } from "../display/output.ts";
-import { defineVerb } from "../verb.ts";
-import { ARGUMENTS } from "../arguments.ts";
-import { flag, json } from "../options.ts";
+import { expressionsOf, expressionText, masksTruncated, torchModule } from "../../../algs/mod.ts";
+import { InvalidInputError } from "../../../engine/mod.ts";
+import { choiceOf } from "../../algorithm_choice.ts";
+import { print, printJson } from "../../display/output.ts";
+import { defineVerb } from "../../verb.ts";
+import { ARGUMENTS } from "../../arguments.ts";
+import { flag, json } from "../../options.ts";
 
 /**
  * `loss show NAME [a=b ...]`: the loss of an algorithm with these settings, as the trainer computes

@@ -1,10 +1,10 @@
-import { type RewardTest, type RewardTestOptions, tryReward } from "../../runs/mod.ts";
-import { RewardStyle } from "../../data/mod.ts";
-import { BadDataError } from "../../engine/mod.ts";
-import { print, printJson, tell } from "../display/output.ts";
-import { defineVerb, type VerbOption } from "../verb.ts";
-import { EXIT } from "../exit.ts";
-import { json, required, whole } from "../options.ts";
+import { type RewardTest, type RewardTestOptions, tryReward } from "../../../runs/mod.ts";
+import { RewardStyle } from "../../../data/mod.ts";
+import { BadDataError } from "../../../engine/mod.ts";
+import { print, printJson, tell } from "../../display/output.ts";
+import { defineVerb, type VerbOption } from "../../verb.ts";
+import { EXIT } from "../../exit.ts";
+import { json, required, whole } from "../../options.ts";
 
 /** How a function in Python is called, instead of as its signature says. */
 const style: VerbOption<RewardStyle | undefined> = {
