@@ -1,5 +1,5 @@
 /** What a completion answers, as the reward that grades it reads it: what a majority votes on. */
-import { declared, type RewardConfig } from "./config.ts";
+import { declared, type RewardConfig } from "./entries/config.ts";
 
 /** Reads the answer of a completion; null: it gives none. */
 type AnswerReader = (completion: string) => string | null;

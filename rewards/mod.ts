@@ -9,7 +9,7 @@ export {
   type ScoringFunction,
   scoringFunctions,
   unready,
-} from "./config.ts";
+} from "./entries/config.ts";
 export {
   type Called,
   defineReward,
@@ -18,7 +18,7 @@ export {
   type RewardRow,
   type Score,
 } from "./define.ts";
-export { appliesToRow, sourcesOf } from "./entry_settings.ts";
+export { appliesToRow, sourcesOf } from "./entries/entry_settings.ts";
 export { exactMatch } from "./exact_match.ts";
 export { format } from "./format.ts";
 export { gsm8k } from "./gsm8k.ts";

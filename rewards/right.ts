@@ -1,7 +1,7 @@
 /**
  * Which samples of an evaluation are right: a reward says so itself, or its score is high enough.
  */
-import { labelOf, type RewardConfig } from "./config.ts";
+import { labelOf, type RewardConfig } from "./entries/config.ts";
 import { REWARDS } from "./table.ts";
 
 /** The number, returned with a score, that says whether the sample is right. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { setting, type SettingFacts } from "../data/mod.ts";
-import { Clip } from "./entry_settings.ts";
+import { Clip } from "./entries/entry_settings.ts";
 
 const FACTS: SettingFacts = { numerics: false, fork: "free", resume: "refused" };
 

@@ -8,7 +8,7 @@ import {
   rowCheck,
   scoringFunctions,
 } from "../../rewards/mod.ts";
-import { keptBy } from "../../rewards/kept_by.ts";
+import { keptBy } from "../../rewards/entries/kept_by.ts";
 
 /** Settings of those that need some. */
 const SETTINGS: Record<string, object> = {

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
-import { checkedScore, RewardConfig, rowCheck, scoringFunctions } from "../../rewards/mod.ts";
-import { sample } from "./sample.ts";
+import { checkedScore, RewardConfig, rowCheck, scoringFunctions } from "../../../rewards/mod.ts";
+import { sample } from "../sample.ts";
 
 Deno.test("scoringFunctions() gives a reward of the engine the answer of the row", async () => {
   const [marked, short, python] = scoringFunctions([

@@ -1,6 +1,6 @@
 /** What every entry of `reward:` may say beside its reward's own settings. */
 import { z } from "zod";
-import { isFromSources, setting, type SettingFacts } from "../data/mod.ts";
+import { isFromSources, setting, type SettingFacts } from "../../data/mod.ts";
 
 const ADDED: SettingFacts = { numerics: false, fork: "free", resume: "refused" };
 

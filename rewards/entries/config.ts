@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { givenAnswer, kind, type RewardStyle } from "../data/mod.ts";
+import { givenAnswer, kind, type RewardStyle } from "../../data/mod.ts";
 import type {
   Called,
   ImportedFunction,
@@ -8,11 +8,11 @@ import type {
   RewardInput,
   Score,
   Unready,
-} from "./define.ts";
+} from "../define.ts";
 import { entrySettings, ownSettings, sourcesOf } from "./entry_settings.ts";
 import { keptBy } from "./kept_by.ts";
-import type { RewardModelSettings } from "./model_settings.ts";
-import { REWARDS } from "./table.ts";
+import type { RewardModelSettings } from "../model_settings.ts";
+import { REWARDS } from "../table.ts";
 
 /** @internal */
 type Named = typeof REWARDS;

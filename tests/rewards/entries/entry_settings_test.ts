@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { appliesToRow, RewardConfig, sourcesOf } from "../../rewards/mod.ts";
-import { ownSettings } from "../../rewards/entry_settings.ts";
+import { appliesToRow, RewardConfig, sourcesOf } from "../../../rewards/mod.ts";
+import { ownSettings } from "../../../rewards/entries/entry_settings.ts";
 
 const length = (more: object) =>
   RewardConfig.safeParse({ name: "length", unit: "characters", max: 8, ...more });

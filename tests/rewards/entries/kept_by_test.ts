@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { RewardConfig } from "../../rewards/mod.ts";
-import { keptBy } from "../../rewards/kept_by.ts";
+import { RewardConfig } from "../../../rewards/mod.ts";
+import { keptBy } from "../../../rewards/entries/kept_by.ts";
 
 const of = (entry: object) => keptBy(RewardConfig.parse(entry));
 const JUDGE = { name: "judge", url: "http://x/v1", model: "m", template: "{completion}" };

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ownSettings } from "./entry_settings.ts";
-import { REWARDS } from "./table.ts";
+import { REWARDS } from "../table.ts";
 
 /**
  * By which hash the results of an entry are kept: that of the code, which the reward worker knows
