@@ -1,7 +1,7 @@
 /** Several evaluation files are several results: the rows and the name of each. */
 import { type SourceConfig, sourceLabel } from "../data/mod.ts";
 import type { EvaluationSetConfig, PairSetConfig } from "./evaluation_set_config.ts";
-import type { Issue } from "./issue_text.ts";
+import type { Issue } from "./problems/issue_text.ts";
 
 /**
  * How evaluations are divided. A recorded block without `files` keeps them together, as before the

@@ -10,10 +10,10 @@ import {
 } from "../data/mod.ts";
 import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
-import type { Issue } from "./issue_text.ts";
+import type { Issue } from "./problems/issue_text.ts";
 import { type Path, valueAt } from "./settings/schema_walk.ts";
 import { holds, shippedFiles } from "./shipped_files.ts";
-import { didYouMean } from "./suggest.ts";
+import { didYouMean } from "./problems/suggest.ts";
 
 type Kind =
   | "model"

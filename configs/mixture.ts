@@ -7,7 +7,7 @@ import {
   weightAt,
 } from "../data/mod.ts";
 import { z } from "zod";
-import type { Issue } from "./issue_text.ts";
+import type { Issue } from "./problems/issue_text.ts";
 import type { Blocks } from "./rules/rule_blocks.ts";
 
 const /** @internal */ mixtureSchema = z.strictObject({

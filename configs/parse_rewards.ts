@@ -6,7 +6,7 @@ import { absolute, namedFiles } from "./files.ts";
 import { REWARD_RULES } from "./rules/reward_rules.ts";
 import type { Blocks } from "./rules/rule_blocks.ts";
 import { writeOut } from "./short_forms.ts";
-import { didYouMean } from "./suggest.ts";
+import { didYouMean } from "./problems/suggest.ts";
 
 const NAMES = Object.keys(REWARDS);
 

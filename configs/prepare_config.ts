@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { PREPARED, PreparedSource, ReadSource, setting } from "../data/mod.ts";
 import { WorkersConfig } from "../workers/mod.ts";
-import type { Issue } from "./issue_text.ts";
+import type { Issue } from "./problems/issue_text.ts";
 
 const SPLIT_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 

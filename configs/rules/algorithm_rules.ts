@@ -8,7 +8,7 @@ import {
 } from "../../algs/mod.ts";
 import { ValueModelConfig } from "../../workers/mod.ts";
 import { ReferenceConfig } from "../blocks.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules between the algorithm and the blocks around it. They ask what it reads, never its name. */

@@ -1,5 +1,5 @@
 import { dropoutOf, headOf, inPython, titleOf } from "../../algs/mod.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules about how training fits in memory. A setting without effect is refused, never ignored. */

@@ -13,9 +13,9 @@ import {
   evaluationSets,
   metricsPrefix,
 } from "../evaluation_sets.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMean } from "../problems/suggest.ts";
 
 const EVALUATION = "eval/";
 

@@ -1,4 +1,4 @@
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules about which model is opened, and how. */

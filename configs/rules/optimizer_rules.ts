@@ -1,6 +1,6 @@
 import { Optimizer } from "../../data/mod.ts";
 import { valueTrainer } from "../../workers/mod.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules about optimizers. A setting without effect is refused, never ignored. */

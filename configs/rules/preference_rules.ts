@@ -1,5 +1,5 @@
 import { headOf, titleOf, unpairedOf } from "../../algs/mod.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules of the preference flow: its model and its rows may each come from one of two places. */

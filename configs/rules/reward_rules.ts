@@ -1,9 +1,9 @@
 import { labelOf } from "../../rewards/mod.ts";
 import { inPython, readsParts, refillOf, titleOf } from "../../algs/mod.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import { sourcesHaveRewards } from "./reward_source_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMean } from "../problems/suggest.ts";
 
 /** Rules between the entries of `reward:`. */
 export const REWARD_RULES = [

@@ -2,9 +2,9 @@
 import type { SourceConfig } from "../../data/mod.ts";
 import { labelOf, type RewardConfig, sourcesOf } from "../../rewards/mod.ts";
 import { type EvaluationSet, evaluationSets } from "../evaluation_sets.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMean } from "../problems/suggest.ts";
 
 /** A list of rewards and the sources whose rows it scores. */
 type Scored = { rewards: readonly RewardConfig[]; at: Place; sources: readonly Named[] };

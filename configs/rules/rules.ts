@@ -2,7 +2,7 @@ import { type ChatSettings, EVAL_PROBLEMS } from "../../data/mod.ts";
 import { groupMin } from "../../algs/mod.ts";
 import { ALGORITHM_RULES } from "./algorithm_rules.ts";
 import { setsHaveNames } from "../evaluation_sets.ts";
-import type { Issue } from "../issue_text.ts";
+import type { Issue } from "../problems/issue_text.ts";
 import { MIXTURE_RULES } from "../mixture.ts";
 import type { ValueModelConfig } from "../../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";

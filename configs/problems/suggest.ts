@@ -1,5 +1,5 @@
 import { closest, distance } from "fastest-levenshtein";
-import { peerHint } from "./settings/peer_names.ts";
+import { peerHint } from "../settings/peer_names.ts";
 
 /** ` (did you mean X?)` for a name close to one of these, else nothing. */
 export function didYouMean(name: string, known: readonly string[]): string {

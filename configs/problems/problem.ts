@@ -1,4 +1,4 @@
-import type { Position } from "./yaml_file.ts";
+import type { Position } from "../yaml_file.ts";
 
 /** One problem with its place: `file:line:col`, or `override a.b`. */
 export type ConfigProblem = {

@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { ConfigError } from "../../configs/mod.ts";
+import { ConfigError } from "../../../configs/mod.ts";
 
 const problems = [
   { where: "run.yaml:2:1", path: "sed", message: "unknown key", position: null },

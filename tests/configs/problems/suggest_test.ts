@@ -1,5 +1,5 @@
 import { strictEqual } from "node:assert/strict";
-import { didYouMean, suggestKey } from "../../configs/suggest.ts";
+import { didYouMean, suggestKey } from "../../../configs/problems/suggest.ts";
 
 Deno.test("didYouMean() names the closest name, and none that is far", () => {
   const known = ["rounds", "seed", "model"];

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { issuesOf, oneOf } from "../../configs/issue_text.ts";
+import { issuesOf, oneOf } from "../../../configs/problems/issue_text.ts";
 
 const schema = z.strictObject({
   rounds: z.int().positive(),

@@ -6,7 +6,7 @@ import {
   type Path,
   schemaAt,
   valueAt,
-} from "./settings/schema_walk.ts";
+} from "../settings/schema_walk.ts";
 import { didYouMean, suggestKey } from "./suggest.ts";
 
 /** One problem at one path. `key`: the key itself is wrong, not its value. */
