@@ -106,7 +106,7 @@ The suite compares each of these with the undisturbed run in the same way, with 
 |---|---|
 | the engine killed at every 7th durable write | \`tests/crash/every_write_test.ts\` |
 | a rank, a sampler, an agent frozen; an engine frozen for a while, and until another has taken its run over | \`tests/crash/frozen_test.ts\` |
-| the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network_test.ts\` |
+| the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network/network_test.ts\` |
 | a disk that is full under the checkpoints, and under the whole home | \`tests/crash/disk_full_test.ts\` |
 | a checkpoint with a flipped bit, cut short, or with a file missing | \`tests/crash/damaged_checkpoint_test.ts\` |
 | a batch of which half is gone: nothing is trained on it, and once the file is restored the run resumes | \`tests/crash/torn_artifact_test.ts\` |

@@ -3,7 +3,7 @@
  * cable between them that a test may pull. Needs root, `ip`, `ss` and `nft`.
  */
 import { strictEqual } from "node:assert/strict";
-import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
+import { ensureEnvironment, environmentKind } from "../../../workers/mod.ts";
 
 /** One line that says why namespaces cannot be made here; null if they can. */
 export async function noNamespaces(): Promise<string | null> {

@@ -1,8 +1,8 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { AgentNetwork, noNamespaces } from "./agent_network.ts";
-import { SMALL } from "./runs.ts";
-import { disturbed, type Live, until } from "./survive.ts";
-import { sharedUndisturbed } from "./undisturbed.ts";
+import { SMALL } from "../runs.ts";
+import { disturbed, type Live, until } from "../survive.ts";
+import { sharedUndisturbed } from "../undisturbed.ts";
 
 const why = await noNamespaces();
 const ignore = why !== null && Deno.env.get("CI") !== "true"; // There it is a failure.

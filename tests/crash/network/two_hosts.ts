@@ -3,7 +3,7 @@
  * listens. What goes on on a host can be killed, frozen, or cut off. Needs root, `ip` and `nft`.
  */
 import { strictEqual } from "node:assert/strict";
-import { type AgentProcess, type HostOptions, localLauncher } from "../../workers/mod.ts";
+import { type AgentProcess, type HostOptions, localLauncher } from "../../../workers/mod.ts";
 
 type Ranks = NonNullable<HostOptions["ranks"]>;
 

@@ -1,15 +1,15 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { loadConfig, type QuickstartConfig } from "../../configs/mod.ts";
-import type { EngineEvent } from "../../engine/mod.ts";
-import { FLOW_GRAPHS, SHIPPED } from "../../flows/mod.ts";
-import { runGraph, type SessionOptions } from "../../runs/mod.ts";
-import type { WorkersEvent } from "../../workers/mod.ts";
-import { Events } from "../workers/fixtures.ts";
+import { loadConfig, type QuickstartConfig } from "../../../configs/mod.ts";
+import type { EngineEvent } from "../../../engine/mod.ts";
+import { FLOW_GRAPHS, SHIPPED } from "../../../flows/mod.ts";
+import { runGraph, type SessionOptions } from "../../../runs/mod.ts";
+import type { WorkersEvent } from "../../../workers/mod.ts";
+import { Events } from "../../workers/fixtures.ts";
 import { noNamespaces } from "./agent_network.ts";
-import { orphans, SMALL, withFreshHome } from "./runs.ts";
-import { assertEqualEnd, until } from "./survive.ts";
+import { orphans, SMALL, withFreshHome } from "../runs.ts";
+import { assertEqualEnd, until } from "../survive.ts";
 import { TwoHosts } from "./two_hosts.ts";
-import { endingOf, type Undisturbed } from "./undisturbed.ts";
+import { endingOf, type Undisturbed } from "../undisturbed.ts";
 
 const why = await noNamespaces();
 const ignore = why !== null && Deno.env.get("CI") !== "true"; // There it is a failure.
