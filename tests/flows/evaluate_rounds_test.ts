@@ -8,7 +8,7 @@ import { preference } from "../../flows/preference.ts";
 import { supervised } from "../../flows/supervised.ts";
 import { runView } from "../../runs/mod.ts";
 import { Crashed, FakeSampler, type MemoryStore } from "../../testing/mod.ts";
-import { type Death, killPoints, onceDurable, watched } from "./deaths.ts";
+import { type Death, killPoints, onceDurable, watched } from "./crashes/deaths.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 

@@ -9,7 +9,7 @@ import { online } from "../../flows/online.ts";
 import { openRows } from "../../flows/open_rows.ts";
 import { preference } from "../../flows/preference.ts";
 import { supervised } from "../../flows/supervised.ts";
-import { type Death, killPoints, onceDurable, watched } from "./deaths.ts";
+import { type Death, killPoints, onceDurable, watched } from "./crashes/deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 import { preferenceConfig } from "./preference_fixtures.ts";
 

@@ -11,7 +11,7 @@ import { graph } from "../../engine/mod.ts";
 import { preparePolicy, type ScoredGroup, trainedOn } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
 import { Crashed, FakeSampler } from "../../testing/mod.ts";
-import { type Death, killPoints, onceDurable, watched } from "./deaths.ts";
+import { type Death, killPoints, onceDurable, watched } from "./crashes/deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const NORMALISED = {

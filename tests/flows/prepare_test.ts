@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { loadRows } from "../../data/mod.ts";
 import { DROP_REASONS } from "../../flows/files/prepared_part.ts";
-import { killPoints, onceDurable } from "./deaths.ts";
+import { killPoints, onceDurable } from "./crashes/deaths.ts";
 import { Preparing } from "./stages/preparation/preparing.ts";
 
 /** Of the kill points: a gate that is red today is red tomorrow. */

@@ -2,7 +2,7 @@ import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/st
 import type { Policy } from "../../data/mod.ts";
 import type { Evaluation } from "../../flows/mod.ts";
 import { quickstart } from "../../flows/quickstart.ts";
-import { valuesOf } from "./alone.ts";
+import { valuesOf } from "./stages/alone.ts";
 import { execute, rowsOf, smallQuickstart, stores } from "./fixtures.ts";
 
 type Result = {

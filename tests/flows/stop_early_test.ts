@@ -4,7 +4,7 @@ import { online } from "../../flows/online.ts";
 import type { CheckpointNote } from "../../workers/mod.ts";
 import { Crashed, FakeSampler, type MemoryStore } from "../../testing/mod.ts";
 import { runView } from "../../runs/mod.ts";
-import { type Death, onceDurable, watched } from "./deaths.ts";
+import { type Death, onceDurable, watched } from "./crashes/deaths.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 
 /** Right answers in the evaluation of each round: the third is the best. */

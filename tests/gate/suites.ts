@@ -56,7 +56,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: "kills, freezes, cut networks, wrong clocks and full disks under real runs",
     files: [
       "tests/crash/",
-      "tests/flows/crash_property_test.ts",
+      "tests/flows/crashes/crash_property_test.ts",
       "tests/runs/garbage/deletion_property_test.ts",
     ],
   },

@@ -14,7 +14,7 @@ import {
   type MemoryStoreOptions,
   SimulatedWorld,
 } from "../../../testing/mod.ts";
-import { onceDurable, watched } from "../../flows/deaths.ts";
+import { onceDurable, watched } from "../../flows/crashes/deaths.ts";
 import { bench, NoConfig } from "../fixtures.ts";
 
 /**

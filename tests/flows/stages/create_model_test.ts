@@ -1,7 +1,7 @@
 import { deepStrictEqual, notStrictEqual, strictEqual } from "node:assert/strict";
 import { sha256Hex } from "../../../engine/mod.ts";
 import { createModel } from "../../../flows/mod.ts";
-import { fakeBench } from "../alone.ts";
+import { fakeBench } from "./alone.ts";
 
 Deno.test("createModel() records the run's model directory and every file of it", async () => {
   const { dir, trainer, done } = await fakeBench();

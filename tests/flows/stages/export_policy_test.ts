@@ -2,7 +2,7 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { Optimizer } from "../../../data/mod.ts";
 import { exportCritic, exportPolicy, prepareCritic } from "../../../flows/mod.ts";
 import { exportModel } from "../../../flows/stages/export_policy.ts";
-import { fakeBench, valuesOf } from "../alone.ts";
+import { fakeBench, valuesOf } from "./alone.ts";
 
 Deno.test("exportPolicy() writes the weights under the run and records them", async () => {
   const { dir, model, ran, start } = await fakeBench();

@@ -3,7 +3,7 @@ import { normaliseRewards } from "../../../flows/stages/normalise_rewards.ts";
 import type { ScoredGroup } from "../../../flows/mod.ts";
 import { RewardConfig } from "../../../rewards/mod.ts";
 import { ArtifactStore } from "../../../engine/mod.ts";
-import { ranAlone } from "../alone.ts";
+import { ranAlone } from "./alone.ts";
 import { scratch } from "../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);

@@ -2,7 +2,7 @@ import { deepStrictEqual, notStrictEqual, strictEqual } from "node:assert/strict
 import { Optimizer, VersionRecord } from "../../../data/mod.ts";
 import { sha256Hex } from "../../../engine/mod.ts";
 import { prepareCritic, preparePolicy, prepareReference } from "../../../flows/mod.ts";
-import { fakeBench, valuesOf } from "../alone.ts";
+import { fakeBench, valuesOf } from "./alone.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 

@@ -3,7 +3,7 @@ import { sha256Hex } from "../../../engine/mod.ts";
 import { online } from "../../../flows/online.ts";
 import { publishPolicy } from "../../../flows/mod.ts";
 import { FakeSampler } from "../../../testing/mod.ts";
-import { type FakeBench, fakeBench, valuesOf } from "../alone.ts";
+import { type FakeBench, fakeBench, valuesOf } from "./alone.ts";
 import { execute, onlineConfig, stores } from "../fixtures.ts";
 
 /** Names of publications that are there. */

@@ -11,7 +11,7 @@ import { type GeneratedGroup, type ScoredGroup, scoreGroup } from "../../../flow
 import { sampledBy } from "../../../flows/stages/score_group.ts";
 import { RewardConfig, type RewardShaping } from "../../../rewards/mod.ts";
 import type { Operator, ScoredItem } from "../../../workers/mod.ts";
-import { type FakeBench, fakeBench } from "../alone.ts";
+import { type FakeBench, fakeBench } from "./alone.ts";
 import { scoredItem } from "../fixtures.ts";
 
 const LENGTH = RewardConfig.parse({ name: "length", unit: "characters", max: 4, prefer: "long" });

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { Batch, decodeColumn, type ScoredColumn } from "../../../data/mod.ts";
 import { drawEvaluationPairs, scorePairs } from "../../../flows/mod.ts";
 import { writeFakeModel } from "../../../testing/mod.ts";
-import { fakeBench } from "../alone.ts";
+import { fakeBench } from "./alone.ts";
 import { pairsOf } from "../preference_fixtures.ts";
 
 const pairs = pairsOf(3);

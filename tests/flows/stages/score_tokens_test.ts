@@ -11,7 +11,7 @@ import {
 } from "../../../data/mod.ts";
 import { prepareCritic, type ScoredGroup, scoreTokens, scoreValues } from "../../../flows/mod.ts";
 import { writeFakeModel } from "../../../testing/mod.ts";
-import { type FakeBench, fakeBench } from "../alone.ts";
+import { type FakeBench, fakeBench } from "./alone.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 

@@ -4,7 +4,7 @@ import type { RecordedMetrics } from "../../../../engine/mod.ts";
 import { drawEvaluationPairs, evaluatePairs } from "../../../../flows/mod.ts";
 import { lossOf } from "../../../../flows/stages/train_policy.ts";
 import { FakeTrainer } from "../../../../testing/mod.ts";
-import { type FakeBench, fakeBench, valuesOf } from "../../alone.ts";
+import { type FakeBench, fakeBench, valuesOf } from "../alone.ts";
 import { pairsOf } from "../../preference_fixtures.ts";
 
 const eval_rows = pairsOf(3);

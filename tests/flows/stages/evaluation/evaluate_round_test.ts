@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { fakeBench } from "../../alone.ts";
+import { fakeBench } from "../alone.ts";
 import {
   evaluationDue,
   evaluationNamed,

@@ -2,7 +2,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { StopConfig } from "../../../../configs/mod.ts";
 import { judgeProgress, progressOf } from "../../../../flows/stages/evaluation/judge_progress.ts";
-import { fakeBench } from "../../alone.ts";
+import { fakeBench } from "../alone.ts";
 
 Deno.test("judgeProgress() never ends a run in a round without an evaluation", async () => {
   const bench = await fakeBench();

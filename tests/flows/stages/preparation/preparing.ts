@@ -11,7 +11,7 @@ import {
 } from "../../../../testing/mod.ts";
 import { Paths, PreparedCard, type PreparedData } from "../../../../flows/mod.ts";
 import { prepare } from "../../../../flows/prepare.ts";
-import { watched } from "../../deaths.ts";
+import { watched } from "../../crashes/deaths.ts";
 import { scratch } from "../../fixtures.ts";
 
 const OWNER = { home: "h", store: "s", run: "run", place: "/home" };

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { onceDurable } from "../../deaths.ts";
+import { onceDurable } from "../../crashes/deaths.ts";
 import { Preparing } from "./preparing.ts";
 
 const numbered = (count: number) =>

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { type ArtifactRef, Batch, type Row, tableOf } from "../../../../data/mod.ts";
 import { drawCompletions, drawEvaluationCompletions } from "../../../../flows/mod.ts";
-import { fakeBench } from "../../alone.ts";
+import { fakeBench } from "../alone.ts";
 import { rowsOf } from "../../fixtures.ts";
 
 /** Pairs in even places, labelled completions in odd ones. */

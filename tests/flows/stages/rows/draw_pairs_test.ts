@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { type ArtifactRef, Batch } from "../../../../data/mod.ts";
 import { drawEvaluationPairs, drawPairs } from "../../../../flows/mod.ts";
-import { fakeBench } from "../../alone.ts";
+import { fakeBench } from "../alone.ts";
 import { rowsOf } from "../../fixtures.ts";
 import { pairsOf } from "../../preference_fixtures.ts";
 

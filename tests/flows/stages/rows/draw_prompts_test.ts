@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { ArtifactStore, provide } from "../../../../engine/mod.ts";
 import { Rows } from "../../../../flows/mod.ts";
 import { drawEvaluation, drawPrompts } from "../../../../flows/stages/rows/draw_prompts.ts";
-import { ranAlone } from "../../alone.ts";
+import { ranAlone } from "../alone.ts";
 import { rowsOf, scratch } from "../../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);

@@ -3,7 +3,7 @@ import { Batch } from "../../../../data/mod.ts";
 import { ArtifactStore, provide } from "../../../../engine/mod.ts";
 import { Rows } from "../../../../flows/mod.ts";
 import { drawSupervised } from "../../../../flows/stages/rows/draw_rows.ts";
-import { ranAlone } from "../../alone.ts";
+import { ranAlone } from "../alone.ts";
 import { rowsOf, scratch } from "../../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);

@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok } from "node:assert/strict";
 import { type RowTable, tableOf } from "../../../../data/mod.ts";
 import { ArtifactStore, provide } from "../../../../engine/mod.ts";
 import { mixSources, Rows, type ScoredGroup, steerMixture } from "../../../../flows/mod.ts";
-import { ranAlone, valuesOf } from "../../alone.ts";
+import { ranAlone, valuesOf } from "../alone.ts";
 import { scratch } from "../../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);

@@ -9,7 +9,7 @@ import {
 } from "../../../../engine/mod.ts";
 import { mixSources, Rows } from "../../../../flows/mod.ts";
 import { MixedStream } from "../../../../flows/stages/rows/mixed_stream.ts";
-import { ranAlone } from "../../alone.ts";
+import { ranAlone } from "../alone.ts";
 import { scratch } from "../../fixtures.ts";
 
 const rows = Array.from({ length: 5 }, (_, n) => ({ row_id: `${n}`, prompt: "p", columns: {} }));

@@ -4,7 +4,7 @@ import { Rows } from "../../../../flows/mod.ts";
 import { drawEvaluation } from "../../../../flows/stages/rows/draw_prompts.ts";
 import { dayOf } from "../../../../data/mod.ts";
 import { openData, type OpenedSplit } from "../../../../flows/stages/rows/open_data.ts";
-import { ranAlone } from "../../alone.ts";
+import { ranAlone } from "../alone.ts";
 import { rowsOf, scratch } from "../../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);

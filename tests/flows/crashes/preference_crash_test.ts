@@ -4,13 +4,13 @@
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { WorkerLostError } from "../../engine/mod.ts";
-import { Crashed, FakeTrainer, type MemoryStore } from "../../testing/mod.ts";
-import { runView } from "../../runs/mod.ts";
-import { preference } from "../../flows/preference.ts";
+import { WorkerLostError } from "../../../engine/mod.ts";
+import { Crashed, FakeTrainer, type MemoryStore } from "../../../testing/mod.ts";
+import { runView } from "../../../runs/mod.ts";
+import { preference } from "../../../flows/preference.ts";
 import { type Death, killPoints, onceDurable, unsavedOf, watched } from "./deaths.ts";
-import { execute, stores } from "./fixtures.ts";
-import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
+import { execute, stores } from "../fixtures.ts";
+import { pairsOf, preferenceConfig } from "../preference_fixtures.ts";
 
 /**
  * How engines die, start by start, and operations of the whole history at which the trainer is

@@ -1,6 +1,6 @@
 import { strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { Optimizer, type Policy } from "../../data/mod.ts";
+import { Optimizer, type Policy } from "../../../data/mod.ts";
 import {
   type ArtifactStore,
   Engine,
@@ -9,10 +9,10 @@ import {
   type Outcome,
   type Provided,
   type Stage,
-} from "../../engine/mod.ts";
-import { preparePolicy } from "../../flows/mod.ts";
-import { type FakeRun, fakeRun, type FakeRunOptions, MemoryStore } from "../../testing/mod.ts";
-import { stores } from "./fixtures.ts";
+} from "../../../engine/mod.ts";
+import { preparePolicy } from "../../../flows/mod.ts";
+import { type FakeRun, fakeRun, type FakeRunOptions, MemoryStore } from "../../../testing/mod.ts";
+import { stores } from "../fixtures.ts";
 
 /** How a run of one stage ends. */
 export async function ranAlone<I, O>(

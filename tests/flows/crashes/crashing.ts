@@ -1,6 +1,6 @@
 /** Runs of the online flow whose engines die and whose worker groups are lost on purpose. */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { WorkerLostError } from "../../engine/mod.ts";
+import { WorkerLostError } from "../../../engine/mod.ts";
 import {
   Crashed,
   type FakeCall,
@@ -8,12 +8,12 @@ import {
   FakeSampler,
   FakeTrainer,
   type MemoryStore,
-} from "../../testing/mod.ts";
-import type { Ledger } from "../../flows/mod.ts";
-import { runView } from "../../runs/mod.ts";
-import { online } from "../../flows/online.ts";
+} from "../../../testing/mod.ts";
+import type { Ledger } from "../../../flows/mod.ts";
+import { runView } from "../../../runs/mod.ts";
+import { online } from "../../../flows/online.ts";
 import { type Death, unsavedOf, watched } from "./deaths.ts";
-import { execute, onlineConfig, stores } from "./fixtures.ts";
+import { execute, onlineConfig, stores } from "../fixtures.ts";
 
 /**
  * Where engines die (one life each) and where worker groups are lost (operations of the whole

@@ -3,9 +3,9 @@
  * machine's speed, as rows of one moment share an append: a moment is named by a row instead, so
  * that a kill there finds the run at the same place.
  */
-import { type JournalRow, sha256Hex } from "../../engine/mod.ts";
-import type { VersionNote } from "../../workers/mod.ts";
-import type { MemoryStore, MemoryStoreOptions } from "../../testing/mod.ts";
+import { type JournalRow, sha256Hex } from "../../../engine/mod.ts";
+import type { VersionNote } from "../../../workers/mod.ts";
+import type { MemoryStore, MemoryStoreOptions } from "../../../testing/mod.ts";
 
 export type Death = Pick<MemoryStoreOptions, "crash_after">;
 
