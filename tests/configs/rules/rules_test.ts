@@ -5,9 +5,8 @@ import { ONLINE_ALGORITHMS } from "../../../algs/mod.ts";
 import { ConfigError, configJsonSchema, loadConfig } from "../../../configs/mod.ts";
 
 const DIR = decodeURIComponent(new URL("../bad", import.meta.url).pathname);
-const GOLDEN = [...Deno.readDirSync(DIR)].map(({ name }) => name).filter((name) =>
-  name.endsWith(".yaml")
-).sort();
+/** In folders by the block that is wrong; what is wrong with the file or the run is beside them. */
+const GOLDEN = yamlFiles(DIR).sort();
 
 /** As they are listed where none is meant by a name: an algorithm more changes no golden file. */
 const ALGORITHMS = [...Object.keys(ONLINE_ALGORITHMS), "python"].join(", ");
@@ -15,48 +14,48 @@ const ALGORITHMS = [...Object.keys(ONLINE_ALGORITHMS), "python"].join(", ");
 const NOT_YAML = "yaml_syntax.yaml";
 // What a JSON Schema cannot see: rules between fields, files, and a key that stands twice.
 const BEYOND_THE_SCHEMA = new Set([
-  "algorithm_rules.yaml",
+  "algorithm/algorithm_rules.yaml",
+  "algorithm/cispo_bounds.yaml",
+  "algorithm/kl_estimator.yaml",
+  "algorithm/kl_scaled.yaml",
+  "algorithm/no_algorithm.yaml",
+  "algorithm/nothing_is_cut.yaml",
+  "algorithm/python_algorithm.yaml",
+  "algorithm/small_group.yaml",
+  "algorithm/surplus_unread.yaml",
   "attention.yaml",
-  "cispo_bounds.yaml",
+  "data/hub_data.yaml",
+  "data/mixture.yaml",
+  "data/no_rows.yaml",
   "duplicate_key.yaml",
-  "evaluation_sets.yaml",
-  "few_pairs.yaml",
-  "filter_unread.yaml",
-  "hub_data.yaml",
+  "evaluate/evaluation_sets.yaml",
+  "evaluate/few_pairs.yaml",
+  "evaluate/metrics.yaml",
+  "evaluate/nothing_to_evaluate.yaml",
+  "evaluate/quickstart_digits.yaml",
   "keep_every.yaml",
   "keep_weights_every.yaml",
-  "metrics.yaml",
-  "kl_estimator.yaml",
-  "kl_scaled.yaml",
-  "labels.yaml",
   "lag.yaml",
-  "memory.yaml",
-  "mixture.yaml",
-  "no_algorithm.yaml",
   "no_model.yaml",
-  "no_ratio.yaml",
-  "no_rows.yaml",
   "not_a_model.yaml",
-  "nothing_is_cut.yaml",
-  "nothing_to_evaluate.yaml",
-  "preference.yaml",
-  "python_algorithm.yaml",
-  "python_reward.yaml",
-  "python_reward_model.yaml",
-  "quickstart_digits.yaml",
-  "reuse.yaml",
-  "reward_twice.yaml",
-  "reward_sources.yaml",
-  "reward_when.yaml",
-  "schedule_without_end.yaml",
-  "small_group.yaml",
-  "start_from.yaml",
-  "surplus_unread.yaml",
+  "preference/labels.yaml",
+  "preference/preference.yaml",
+  "preference/start_from.yaml",
+  "reward/filter_unread.yaml",
+  "reward/python_reward.yaml",
+  "reward/reward_sources.yaml",
+  "reward/reward_twice.yaml",
+  "reward/reward_when.yaml",
   "template_ignored.yaml",
-  "torch_ranks.yaml",
+  "trainer/memory.yaml",
+  "trainer/no_ratio.yaml",
+  "trainer/python_reward_model.yaml",
+  "trainer/reuse.yaml",
+  "trainer/schedule_without_end.yaml",
+  "trainer/torch_ranks.yaml",
+  "trainer/uneven_updates.yaml",
+  "trainer/value_model.yaml",
   "truncated_sampling.yaml",
-  "uneven_updates.yaml",
-  "value_model.yaml",
 ]);
 
 const validate = new Ajv({ allErrors: true }).compile(configJsonSchema());
@@ -82,4 +81,15 @@ for (const name of GOLDEN) {
   Deno.test(`the JSON Schema ${BEYOND_THE_SCHEMA.has(name) ? "cannot judge" : "refuses"} bad/${name}`, () => {
     strictEqual(validate(parse(text, { uniqueKeys: false })), BEYOND_THE_SCHEMA.has(name));
   });
+}
+
+/** Paths from `dir`. */
+function yamlFiles(dir: string, within = ""): string[] {
+  return [...Deno.readDirSync(`${dir}/${within}`)].flatMap(({ name, isDirectory }) =>
+    isDirectory
+      ? yamlFiles(dir, `${within}${name}/`)
+      : name.endsWith(".yaml")
+      ? [`${within}${name}`]
+      : []
+  );
 }
