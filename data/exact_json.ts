@@ -3,6 +3,8 @@
  * would write differently (1.0, 1e3).
  */
 const AT_RISK = /(?<![.\d])\d{16}|\d[eE]\+?\d{3}|[[:,]\s*-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE])/;
+/** Every such text has one of them. They are searched for in half of the time. */
+const [LONG, FRACTION] = [/\d{16}/, /\d[.eE]/];
 const INTEGER = /^-?\d+$/;
 
 /**
@@ -11,8 +13,9 @@ const INTEGER = /^-?\d+$/;
  * @throws {SyntaxError} If it is not JSON.
  */
 export function parseExactly(text: string): unknown {
+  const mayBe = FRACTION.test(text) || LONG.test(text);
   // Reviving takes several times as long.
-  return AT_RISK.test(text) ? JSON.parse(text, revived) : JSON.parse(text);
+  return mayBe && AT_RISK.test(text) ? JSON.parse(text, revived) : JSON.parse(text);
 }
 
 function revived(

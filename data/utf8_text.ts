@@ -6,10 +6,15 @@ const STRICT = new TextDecoder("utf-8", { fatal: true });
 
 /** The text of bytes. Those that are not UTF-8 are marked in it: {@linkcode brokenText} finds it. */
 export function utf8Text(bytes: Uint8Array): string {
+  return strictText(bytes) ?? utf8OfLatin1(Buffer.from(bytes).toString("latin1"));
+}
+
+/** The text of bytes; null: they are not UTF-8. */
+export function strictText(bytes: Uint8Array): string | null {
   try {
     return STRICT.decode(bytes);
   } catch {
-    return utf8OfLatin1(Buffer.from(bytes).toString("latin1"));
+    return null;
   }
 }
 
@@ -29,7 +34,9 @@ export function utf8OfLatin1(text: string): string {
  * fields count too. Null: there is none.
  */
 export function brokenText(value: unknown, field = ""): { field: string; why: string } | null {
-  if (typeof value === "string") return value.isWellFormed() ? null : { field, why: whyOf(value) };
+  // Almost every value is whole, and the paths of its fields would take longest.
+  if (isWhole(value)) return null;
+  if (typeof value === "string") return { field, why: whyOf(value) };
   if (value === null || typeof value !== "object") return null;
   for (const [name, one] of Object.entries(value)) {
     const inside = field === "" ? name : `${field}.${name}`;
@@ -39,6 +46,16 @@ export function brokenText(value: unknown, field = ""): { field: string; why: st
     if (broken !== null) return broken;
   }
   return null;
+}
+
+function isWhole(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (value === null || typeof value !== "object") return true;
+  if (Array.isArray(value)) return value.every(isWhole);
+  for (const name in value) {
+    if (!name.isWellFormed() || !isWhole((value as Record<string, unknown>)[name])) return false;
+  }
+  return true;
 }
 
 function whyOf(text: string): string {

@@ -10,7 +10,7 @@ const UNFINISHED_MS_MAX = 24 * 60 * 60 * 1000;
 
 /**
  * The directory of a home with what is derived from data files: indexes of rows and unpacked files,
- * named by the content that they were made from. All of it may be removed at any time: what is
+ * named by the content that they were made from or have. All of it may be removed at any time: what is
  * missing is made again when a source is next opened.
  */
 export class RowCache {
@@ -25,9 +25,9 @@ export class RowCache {
     return `${this.dir}/${key}.index`;
   }
 
-  /** The JSON lines of the file with this content. */
-  unpackedPath(key: string): string {
-    return `${this.dir}/${key}.jsonl`;
+  /** JSON lines that a file was unpacked to. `sha256`: of these lines. */
+  unpackedPath(sha256: string): string {
+    return `${this.dir}/${sha256}.jsonl`;
   }
 
   /** A name for a file that is being written, which no other process uses. */

@@ -1,5 +1,5 @@
 import { DataError, type DataPlace } from "../errors.ts";
-import { linesOf, parseLine } from "./json_lines.ts";
+import { blocksOf, linesIn, parseLine } from "./json_lines.ts";
 import type { Columns } from "../rows/row_fields.ts";
 import { bytesOf, type SourceFile } from "./source_files.ts";
 
@@ -21,15 +21,17 @@ export async function* fileRows(file: SourceFile): AsyncGenerator<FileRow> {
     }
     return;
   }
-  for await (const { line, bytes: text } of linesOf(bytes(), path)) {
-    const place = { file: path, line };
-    const read = parsed(text, place);
-    if (read !== null) yield { place, ...read };
+  for await (const block of blocksOf(bytes(), path)) {
+    for (const { line, text } of linesIn(block)) {
+      const place = { file: path, line };
+      const read = parsed(text, place);
+      if (read !== null) yield { place, ...read };
+    }
   }
 }
 
 function parsed(
-  text: Uint8Array,
+  text: string,
   place: DataPlace,
 ): { columns: Columns } | { problem: DataError } | null {
   try {

@@ -1,9 +1,10 @@
 import { open } from "node:fs/promises";
 import { DataError, type DataPlace } from "../errors.ts";
-import { byteLines, parseLine } from "./json_lines.ts";
+import { lineBlocks, linesIn, parseLine } from "./json_lines.ts";
 import type { Row } from "../prompt.ts";
 import { readEntries, type RowEntry } from "../rows/row_index.ts";
 import { checkPlaces, type RowTable } from "../rows/row_table.ts";
+import { utf8Text } from "../utf8_text.ts";
 
 /** A file with one row per line, and how its rows are read. */
 export type LineFile = {
@@ -56,7 +57,7 @@ export class FileTable implements RowTable {
       const file = this.#files[number]!;
       const bytes = await readLines(file, some.map(({ entry }) => entry));
       for (const [at, { i }] of some.entries()) {
-        rows[i] = file.read(parseLine(bytes[at]!, { file: file.named })!);
+        rows[i] = file.read(parseLine(utf8Text(bytes[at]!), { file: file.named })!);
       }
     }
     return rows;
@@ -66,9 +67,9 @@ export class FileTable implements RowTable {
     const [entry] = await this.entries([place]);
     const { path, named, counts } = this.#files[entry!.file]!;
     let number = 1;
-    for await (const { line, start } of byteLines(path)) {
-      number = line;
-      if (start === entry!.start) break;
+    for await (const block of lineBlocks(path)) {
+      if (block.start > entry!.start) break;
+      for (const { line, start } of linesIn(block)) if (start <= entry!.start) number = line;
     }
     return { file: named, [counts]: number };
   }

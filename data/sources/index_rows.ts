@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { type DuplicateId, DuplicateIds } from "./duplicate_ids.ts";
 import { DataError, type DataPlace } from "../errors.ts";
 import { type FileState, FileTable, type LineFile } from "./file_table.ts";
-import { byteLines, parseLine } from "./json_lines.ts";
+import { blocksOf, type LineBlock, lineBlocks, linesIn, parseLine } from "./json_lines.ts";
 import { removeFile, type RowCache } from "../rows/row_cache.ts";
 import {
   type IndexedFile,
@@ -16,7 +16,7 @@ import type { SourceFile } from "./source_files.ts";
 import { keptOwnSystem } from "../rows/normalise.ts";
 import { repairFor, repairsProblem } from "../rows/repairs.ts";
 import { readRow, type RowNeeds } from "../rows/source_row.ts";
-import { isUnpacked, unpack, unpackedPath } from "./unpacked_file.ts";
+import { isUnpacked, UnpackedFile } from "./unpacked_file.ts";
 
 /** A file of a source, as it was when it was opened. `number`: of its source. */
 export type ReadFile = SourceFile & {
@@ -55,11 +55,26 @@ export function lineFiles(
   return files.map((file, i) => ({
     named: file.path,
     counts: file.format.counts,
-    path: indexed[i]!.unpacked === null ? file.path : unpackedPath(file, file.sha256, cache),
+    path: pathOf(file, indexed[i]!, cache),
     seen: isUnpacked(file) ? null : file.seen,
     read: (columns) => readRow(columns, { source: file.source, place: { file: file.path }, needs }),
   }));
 }
+
+/** Where the lines of a file are. */
+function pathOf({ path }: ReadFile, { unpacked }: IndexedFile, cache: RowCache): string {
+  return unpacked === null ? path : cache.unpackedPath(unpacked.sha256);
+}
+
+/** How far a file is read. `number`: of the file among all. `rows_max`: where reading it ends. */
+type Reading = {
+  file: ReadFile;
+  number: number;
+  rows: number;
+  rows_max: number;
+  shapes: Map<string, { rows: number; fields: string[] }>;
+  kept_own_system: boolean;
+};
 
 /** One reading of all files. */
 class IndexPass {
@@ -110,41 +125,66 @@ class IndexPass {
   }
 
   /** Returns how many rows were read. */
-  async #readFile(file: ReadFile, most: number): Promise<number> {
-    const unpacked = isUnpacked(file) && most > 0
-      ? await unpack(file, file.sha256, this.#options.cache)
-      : null;
-    const path = unpacked?.path ?? file.path;
-    const shapes = new Map<string, { rows: number; fields: string[] }>();
+  async #readFile(file: ReadFile, rows_max: number): Promise<number> {
     const number = this.#indexed.length;
-    let rows = 0;
-    let kept_own_system = false;
-    if (most > 0) {
-      for await (const line of byteLines(path, { named: file.path })) {
-        if (file.format.rows === undefined) this.#digest.update(line.bytes).update("\n");
-        const { source } = file;
-        const place: DataPlace = { file: file.path, [file.format.counts]: line.line };
-        const columns = parseLine(line.bytes, place);
-        if (columns === null) continue;
-        const found = shapeOf(columns, source.fields);
-        const row = readRow(columns, { source, place, needs: this.#options.needs, found });
-        if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
-        kept_own_system ||= keptOwnSystem(row, source);
-        this.#ids.add(row.row_id, this.#index.size);
-        this.#index.add({ file: number, start: line.start, length: line.bytes.length });
-        count(shapes, found);
-        if (++rows === most) break;
-      }
-    }
+    const shapes: Reading["shapes"] = new Map();
+    const reading = { file, number, rows: 0, rows_max, shapes, kept_own_system: false };
+    let unpacked: IndexedFile["unpacked"] = null;
+    if (rows_max > 0 && isUnpacked(file)) unpacked = await this.#unpack(reading);
+    else if (rows_max > 0) await this.#readBlocks(lineBlocks(file.path), reading);
+    const { rows, kept_own_system } = reading;
     // These rows read otherwise than in runs of earlier versions, whose digests have no such mark.
     if (kept_own_system) this.#digest.update("own system\0");
     this.#indexed.push({
       rows,
       kept: rows,
-      unpacked: unpacked && { sha256: unpacked.sha256, bytes: unpacked.bytes },
+      unpacked,
       shapes: [...shapes].map(([name, shape]) => ({ name, ...shape })),
     });
     return rows;
+  }
+
+  /** Reads a file while it is unpacked: of one with a limit, the rest is not. */
+  async #unpack(reading: Reading): Promise<IndexedFile["unpacked"]> {
+    const unpacked = new UnpackedFile(this.#options.cache);
+    try {
+      const { file } = reading;
+      await this.#readBlocks(blocksOf(unpacked.piecesOf(file), file.path), reading);
+      return await unpacked.finish();
+    } finally {
+      unpacked.close();
+    }
+  }
+
+  async #readBlocks(blocks: AsyncIterable<LineBlock>, reading: Reading): Promise<void> {
+    for await (const block of blocks) {
+      const bytes = this.#readBlock(block, reading);
+      if (reading.file.format.rows === undefined) {
+        this.#digest.update(block.bytes.subarray(0, bytes));
+      }
+      if (reading.rows === reading.rows_max) return;
+    }
+  }
+
+  /** Returns how many bytes were read. */
+  #readBlock(block: LineBlock, reading: Reading): number {
+    const { file, number, rows_max } = reading;
+    const { source, format: { counts } } = file;
+    const { needs } = this.#options;
+    for (const { line, start, length, text } of linesIn(block)) {
+      const place: DataPlace = { file: file.path, [counts]: line };
+      const columns = parseLine(text, place);
+      if (columns === null) continue;
+      const found = shapeOf(columns, source.fields);
+      const row = readRow(columns, { source, place, needs, found });
+      if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
+      reading.kept_own_system ||= keptOwnSystem(row, source);
+      this.#ids.add(row.row_id, this.#index.size);
+      this.#index.add({ file: number, start, length });
+      count(reading.shapes, found);
+      if (++reading.rows === rows_max) return start - block.start + length + 1;
+    }
+    return block.bytes.length;
   }
 
   #repaired(number: number, place: number): void {

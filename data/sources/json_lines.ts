@@ -1,17 +1,20 @@
 import { createHash } from "node:crypto";
 import { DataError, type DataPlace } from "../errors.ts";
 import { parseExactly } from "../exact_json.ts";
-import { utf8Text } from "../utf8_text.ts";
+import { strictText, utf8Text } from "../utf8_text.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
-const CHUNK_BYTES = 256 * 1024;
+/** A block's text should die young: V8 puts larger ones where only a full collection looks. */
+const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 10;
 
 /**
- * One line of a file: its number from 1, its first byte in the file, and its bytes, which are valid
- * until the next line is read.
+ * Whole lines of a file that follow each other, each with its newline: the number of the first one
+ * from 1, its first byte in the file, and the bytes, which are valid until the next block is read.
  */
-type ByteLine = { line: number; start: number; bytes: Uint8Array };
+export type LineBlock = { line: number; start: number; bytes: Uint8Array };
+/** A line without its newline: its number from 1, its first byte in the file, its length in bytes. */
+type TextLine = { line: number; start: number; length: number; text: string };
 type Line = { line: number; value: Record<string, unknown> };
 
 /**
@@ -19,9 +22,11 @@ type Line = { line: number; value: Record<string, unknown> };
  * @throws {DataError} With file and line, if a line is not JSON or not an object.
  */
 export async function* readJsonLines(file: string): AsyncGenerator<Line> {
-  for await (const { line, bytes } of byteLines(file)) {
-    const value = parseLine(bytes, { file, line });
-    if (value !== null) yield { line, value };
+  for await (const block of lineBlocks(file)) {
+    for (const { line, text } of linesIn(block)) {
+      const value = parseLine(text, { file, line });
+      if (value !== null) yield { line, value };
+    }
   }
 }
 
@@ -63,39 +68,41 @@ async function readable(file: string): Promise<void> {
 }
 
 /**
- * The lines of a file without their newlines, blank ones too. `named`: what errors call the file.
+ * The lines of a file, blank ones too, in blocks: a line alone is too little work for a promise.
+ * `named`: what errors call the file.
  * @throws {DataError} If a line is too long.
  */
-export async function* byteLines(
+export async function* lineBlocks(
   file: string,
   { named = file }: { named?: string } = {},
-): AsyncGenerator<ByteLine> {
+): AsyncGenerator<LineBlock> {
   await readable(file);
-  yield* linesOf(chunksOf(file), named);
+  yield* blocksOf(chunksOf(file), named);
 }
 
 /** The lines of a file's bytes, which errors call `named`. */
-export async function* linesOf(
+export async function* blocksOf(
   chunks: AsyncIterable<Uint8Array>,
   named: string,
-): AsyncGenerator<ByteLine> {
-  let parts: Uint8Array[] = [];
+): AsyncGenerator<LineBlock> {
+  let room = new Uint8Array(2 * CHUNK_BYTES); // For all blocks: new ones would be garbage.
   let held = 0;
   let line = 1;
   let start = 0;
   for await (const chunk of chunks) {
-    let from = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
-      const bytes = join([...parts, chunk.subarray(from, end)]);
+    room = withRoom(room, { held, more: chunk.length + 1 });
+    room.set(chunk, held);
+    const begun = held;
+    held += chunk.length;
+    const end = chunk.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      const bytes = room.subarray(0, begun + end);
       yield { line, start, bytes };
-      line++;
-      start += bytes.length + 1;
-      parts = [];
-      held = 0;
-      from = end + 1;
+      line += newlinesIn(bytes);
+      start += bytes.length;
+      room.copyWithin(0, bytes.length, held);
+      held -= bytes.length;
     }
-    parts.push(chunk.slice(from));
-    held += chunk.length - from;
     if (held > LINE_BYTES_MAX) {
       throw new DataError(`the line has more than ${LINE_BYTES_MAX} bytes; is this JSONL?`, {
         file: named,
@@ -103,18 +110,44 @@ export async function* linesOf(
       });
     }
   }
-  if (held > 0) yield { line, start, bytes: join(parts) };
+  if (held === 0) return;
+  room[held] = NEWLINE;
+  yield { line, start, bytes: room.subarray(0, held + 1) };
 }
 
-function join(parts: Uint8Array[]): Uint8Array {
-  if (parts.length === 1) return parts[0]!;
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
+/** The buffer, or a larger one with the same beginning. */
+function withRoom(
+  room: Uint8Array<ArrayBuffer>,
+  { held, more }: { held: number; more: number },
+): Uint8Array<ArrayBuffer> {
+  if (held + more <= room.length) return room;
+  const larger = new Uint8Array(2 * (held + more));
+  larger.set(room.subarray(0, held));
+  return larger;
+}
+
+function newlinesIn(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}
+
+/** The lines of a block. Bytes that are not UTF-8 are marked in the texts of their lines. */
+export function* linesIn({ line, start, bytes }: LineBlock): Generator<TextLine> {
+  // One call for the block: for each line it would take longer than to parse the line.
+  const whole = strictText(bytes);
+  for (let from = 0, at = 0; from < bytes.length; line++) {
+    const end = bytes.indexOf(NEWLINE, from);
+    const length = end - from;
+    if (whole === null) {
+      yield { line, start: start + from, length, text: utf8Text(bytes.subarray(from, end)) };
+    } else {
+      const newline = whole.indexOf("\n", at);
+      yield { line, start: start + from, length, text: whole.slice(at, newline) };
+      at = newline + 1;
+    }
+    from = end + 1;
   }
-  return whole;
 }
 
 /**
@@ -122,8 +155,8 @@ function join(parts: Uint8Array[]): Uint8Array {
  * `readRow` refuses them with their field.
  * @throws {DataError} If it is not JSON or not an object.
  */
-export function parseLine(bytes: Uint8Array, place: DataPlace): Record<string, unknown> | null {
-  const text = utf8Text(bytes).trim();
+export function parseLine(line: string, place: DataPlace): Record<string, unknown> | null {
+  const text = line.trim();
   return text === "" ? null : parse(text, place);
 }
 

@@ -11,7 +11,6 @@ import type { RowTable } from "../rows/row_table.ts";
 import type { RowNeeds } from "../rows/source_row.ts";
 import { SourceConfig, type SourceInput } from "../source_config.ts";
 import { sourceFiles } from "./source_files.ts";
-import { unpackedPath } from "./unpacked_file.ts";
 
 /** How sources are read. */
 export type ReadOptions = {
@@ -44,7 +43,7 @@ export type SourceSummary = {
 export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
 
 /** Raise it when the same files give different rows, or an index has a different form. */
-const VERSION = 5;
+const VERSION = 6;
 
 /**
  * Opens sources as one table, in the order given. Every row is checked once: what an index in the
@@ -63,7 +62,7 @@ export async function loadRows(
   const index = cache.indexPath(key);
   const known = await readIndex(index, key);
   const whole = known !== null && known !== "damaged" &&
-    await areUnpacked(known.files, files, cache);
+    known.files.length === files.length && await areUnpacked(known.files, cache);
   if (known !== null && !whole) {
     say?.(`${index} or what belongs to it is damaged: it is made again`);
   }
@@ -112,17 +111,11 @@ function keyOf(files: ReadFile[], needs: RowNeeds | undefined): string {
 }
 
 /** Whether every file that an index needs in the cache is there, byte by byte. */
-async function areUnpacked(
-  known: IndexedFile[],
-  files: ReadFile[],
-  cache: RowCache,
-): Promise<boolean> {
-  if (known.length !== files.length) return false;
-  for (const [i, file] of files.entries()) {
-    const { unpacked } = known[i]!;
+async function areUnpacked(known: IndexedFile[], cache: RowCache): Promise<boolean> {
+  for (const { unpacked } of known) {
     if (unpacked === null) continue;
     try {
-      const { sha256, bytes } = await digestFile(unpackedPath(file, file.sha256, cache));
+      const { sha256, bytes } = await digestFile(cache.unpackedPath(unpacked.sha256));
       if (sha256 !== unpacked.sha256 || bytes !== unpacked.bytes) return false;
     } catch (error) {
       if (error instanceof DataError) return false;

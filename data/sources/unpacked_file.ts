@@ -1,56 +1,76 @@
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { DataError } from "../errors.ts";
 import { removeFile, ROW_CACHE_MODE, type RowCache } from "../rows/row_cache.ts";
 import { bytesOf, type SourceFile } from "./source_files.ts";
 import { writeAll } from "../rows/write_all.ts";
 
-/** Raise it when the same file unpacks to different lines. */
-const VERSION = 2;
-const BUFFER_BYTES = 256 * 1024;
+const BUFFER_BYTES = 64 * 1024;
 const UTF8 = new TextEncoder();
 
-/** What a file was unpacked to. */
-type Unpacked = { path: string; sha256: string; bytes: number };
+/** The JSON lines that a file was unpacked to. */
+type Unpacked = { sha256: string; bytes: number };
 
 /** Whether the rows of a file are read from the home's cache, not from the file itself. */
 export function isUnpacked({ format, compression }: SourceFile): boolean {
   return format.rows !== undefined || compression !== null;
 }
 
-/** Where the lines of a file with this content lie. */
-export function unpackedPath(file: SourceFile, sha256: string, cache: RowCache): string {
-  const how = createHash("sha256").update(
-    JSON.stringify([VERSION, file.format.name, file.compression, sha256]),
-  );
-  return cache.unpackedPath(how.digest("hex"));
-}
-
 /**
- * Writes the rows of a file to the cache as JSON lines. Text lines are copied as they are, so their
- * numbers and bytes are those of the decompressed file. A reader sees all of them or no file.
- * @throws {DataError} If the file is damaged or of a different format.
+ * The rows of a file, written to the cache as JSON lines while they are read. Text lines are copied
+ * as they are, so their numbers and bytes are those of the decompressed file. Other readers see the
+ * lines when they are finished, or no file.
  */
-export async function unpack(
-  file: SourceFile,
-  sha256: string,
-  cache: RowCache,
-): Promise<Unpacked> {
-  cache.prepare();
-  const path = unpackedPath(file, sha256, cache);
-  const unfinished = cache.newPath();
-  const options = { write: true, createNew: true, mode: ROW_CACHE_MODE };
-  const out = await Deno.open(unfinished, options);
-  const written = { out, hash: createHash("sha256"), bytes: 0 };
-  try {
-    for await (const bytes of chunksOf(file)) await write(written, bytes);
-    await out.sync();
-    await Deno.rename(unfinished, path);
-    return { path, sha256: written.hash.digest("hex"), bytes: written.bytes };
-  } catch (error) {
-    removeFile(unfinished);
-    throw error;
-  } finally {
-    out.close();
+export class UnpackedFile {
+  readonly #cache: RowCache;
+  readonly #unfinished: string;
+  readonly #out: Deno.FsFile;
+  readonly #hash = createHash("sha256");
+  #bytes = 0;
+
+  constructor(cache: RowCache) {
+    cache.prepare();
+    this.#cache = cache;
+    this.#unfinished = cache.newPath();
+    const options = { write: true, createNew: true, mode: ROW_CACHE_MODE };
+    this.#out = Deno.openSync(this.#unfinished, options);
+  }
+
+  /**
+   * The lines of a file in pieces that are written already, until the next one is read.
+   * @throws {DataError} If the file is damaged or of a different format, or the disk is full.
+   */
+  async *piecesOf(file: SourceFile): AsyncGenerator<Uint8Array> {
+    for await (const bytes of chunksOf(file)) {
+      await this.#write(bytes);
+      yield bytes;
+    }
+  }
+
+  /** Keeps what was written, under the name of its content. */
+  async finish(): Promise<Unpacked> {
+    await this.#out.sync();
+    const sha256 = this.#hash.digest("hex");
+    await Deno.rename(this.#unfinished, this.#cache.unpackedPath(sha256));
+    return { sha256, bytes: this.#bytes };
+  }
+
+  /** Removes what was not finished. */
+  close(): void {
+    this.#out.close();
+    removeFile(this.#unfinished);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    this.#hash.update(bytes);
+    this.#bytes += bytes.length;
+    try {
+      await writeAll(this.#out, bytes);
+    } catch (error) {
+      throw new DataError(
+        `Cannot unpack rows to the home's cache: ${(error as Error).message}; make room there`,
+        { file: "cache/rows" },
+      );
+    }
   }
 }
 
@@ -76,20 +96,4 @@ async function* chunksOf(file: SourceFile): AsyncGenerator<Uint8Array> {
     used += written;
   }
   yield buffer.subarray(0, used);
-}
-
-async function write(
-  written: { out: Deno.FsFile; hash: Hash; bytes: number },
-  bytes: Uint8Array,
-): Promise<void> {
-  written.hash.update(bytes);
-  written.bytes += bytes.length;
-  try {
-    await writeAll(written.out, bytes);
-  } catch (error) {
-    throw new DataError(
-      `Cannot unpack rows to the home's cache: ${(error as Error).message}; make room there`,
-      { file: "cache/rows" },
-    );
-  }
 }

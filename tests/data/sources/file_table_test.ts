@@ -1,7 +1,7 @@
 import { deepStrictEqual, rejects } from "node:assert/strict";
 import fc from "fast-check";
 import { FileTable, stateOf } from "../../../data/sources/file_table.ts";
-import { byteLines } from "../../../data/sources/json_lines.ts";
+import { lineBlocks, linesIn } from "../../../data/sources/json_lines.ts";
 import { RowIndexWriter } from "../../../data/rows/row_index.ts";
 import { rowHome } from "../row_home.ts";
 
@@ -14,8 +14,8 @@ const text = Array.from({ length: SIZE }, (_, n) => `{"n":${n},"x":"${"é".repea
 async function table() {
   await Deno.writeTextFile(path, text.join(""));
   const writer = new RowIndexWriter(index);
-  for await (const { start, bytes } of byteLines(path)) {
-    writer.add({ file: 0, start, length: bytes.length });
+  for await (const block of lineBlocks(path)) {
+    for (const { start, length } of linesIn(block)) writer.add({ file: 0, start, length });
   }
   writer.finish({ key: "k", digest: "d", files: [] });
   const read = (columns: Record<string, unknown>) => ({

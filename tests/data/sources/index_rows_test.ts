@@ -29,6 +29,20 @@ Deno.test("a directory's files are one table, and limit counts rows of all of th
   deepStrictEqual(first.files.map(({ rows }) => rows), [1, 0]);
 });
 
+Deno.test("a limit unpacks no more of a file than it reads, and never the lines of another", async () => {
+  const rows = Array.from({ length: 9000 }, (_, id) => `${id},${"p".repeat(20)}\n`).join("");
+  const path = await file("long.csv", `id,prompt\n${rows}`);
+  const unpacked = () =>
+    [...Deno.readDirSync(`${home}/cache/rows`)].filter(({ name }) => name.endsWith(".jsonl"))
+      .map(({ name }) => Deno.statSync(`${home}/cache/rows/${name}`).size);
+  const before = new Set(unpacked());
+  const [first, all] = [await open({ path, limit: 3 }), await open({ path })];
+  const [part, whole] = unpacked().filter((size) => !before.has(size)).sort((a, b) => a - b);
+  strictEqual(part! < whole! / 2, true);
+  deepStrictEqual(await idsOf(first), ["0", "1", "2"]);
+  deepStrictEqual((await all.rows([8999])).map(({ row_id }) => row_id), ["8999"]);
+});
+
 Deno.test("duplicates of every file are found: refused with both places, or skipped", async () => {
   const a = await file("twice/a.jsonl", lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
   const b = await file("twice/b.csv", "id,prompt\n3,c\n2,d\n1,e\n");

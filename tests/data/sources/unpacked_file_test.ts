@@ -2,7 +2,7 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { digestFile, sourceFiles } from "../../../data/mod.ts";
 import { RowCache } from "../../../data/rows/row_cache.ts";
-import { isUnpacked, unpack, unpackedPath } from "../../../data/sources/unpacked_file.ts";
+import { isUnpacked, UnpackedFile } from "../../../data/sources/unpacked_file.ts";
 import { rowHome } from "../row_home.ts";
 
 const home = await rowHome();
@@ -13,21 +13,26 @@ async function unpacked(name: string, bytes: Uint8Array | string) {
   await Deno.writeFile(path, typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
   const [file] = await sourceFiles({ path });
   strictEqual(isUnpacked(file!), true);
-  const { sha256 } = await digestFile(path);
-  const made = await unpack(file!, sha256, cache);
-  strictEqual(made.path, unpackedPath(file!, sha256, cache));
-  deepStrictEqual(await digestFile(made.path), { sha256: made.sha256, bytes: made.bytes });
-  strictEqual(Deno.statSync(made.path).mode! & 0o777, 0o600);
-  return await Deno.readTextFile(made.path);
+  const made = new UnpackedFile(cache);
+  try {
+    for await (const piece of made.piecesOf(file!)) strictEqual(piece.length > 0, true);
+    const { sha256, bytes } = await made.finish();
+    const kept = cache.unpackedPath(sha256);
+    deepStrictEqual(await digestFile(kept), { sha256, bytes });
+    strictEqual(Deno.statSync(kept).mode! & 0o777, 0o600);
+    return await Deno.readTextFile(kept);
+  } finally {
+    made.close();
+  }
 }
 
-Deno.test("unpack() writes one JSON line per row, and copies lines as they are", async () => {
+Deno.test("UnpackedFile has one JSON line per row, and text lines as they are", async () => {
   strictEqual(await unpacked("a.csv", 'p,q\n"x\ny",\n'), '{"p":"x\\ny","q":null}\n');
   const text = '{"prompt": "é"}\r\n\n{"prompt": "b"}';
   strictEqual(await unpacked("a.jsonl.gz", gzipSync(new TextEncoder().encode(text))), text);
 });
 
-Deno.test("unpack() leaves nothing of a file that it cannot read", async () => {
+Deno.test("UnpackedFile leaves nothing of a file that it cannot read", async () => {
   const before = [...Deno.readDirSync(cache.dir)].length;
   await rejects(unpacked("b.csv", "p,q\n1\n"), /not CSV/);
   strictEqual([...Deno.readDirSync(cache.dir)].length, before);
