@@ -13,9 +13,11 @@ import { jsonValue } from "./json_value.ts";
 const PREFIX_BYTES = 8;
 const CONTINUES = -1;
 const FILE_MAGIC = "ARROW1";
+/** Rows that are handed out together: a batch may have any number. */
+const LIST_ROWS = 256;
 
 /** The rows of a stream of record batches: one is read, the next one already waits. */
-export async function* arrowRows({ path, named }: PackedFile): AsyncGenerator<Columns> {
+export async function* arrowRows({ path, named }: PackedFile): AsyncGenerator<Columns[]> {
   const handle = await open(path);
   let read: number | null = null; // Null: not even the columns are known.
   try {
@@ -26,7 +28,12 @@ export async function* arrowRows({ path, named }: PackedFile): AsyncGenerator<Co
     read = 0;
     for await (const batch of reader) {
       const row = rowsOf(batch);
-      for (let i = 0; i < batch.numRows; i++, read++) yield row(i);
+      for (let from = 0; from < batch.numRows; from += LIST_ROWS) {
+        const rows: Columns[] = [];
+        const to = Math.min(from + LIST_ROWS, batch.numRows);
+        for (let i = from; i < to; i++, read++) rows.push(row(i));
+        yield rows;
+      }
     }
   } catch (error) {
     throw error instanceof DataError ? error : damaged(error as Error, { read, named });

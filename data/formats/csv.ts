@@ -17,7 +17,7 @@ export const csv: DataFormat = {
   rows: readCsv,
 };
 
-async function* readCsv(file: PackedFile): AsyncGenerator<Columns> {
+async function* readCsv(file: PackedFile): AsyncGenerator<Columns[]> {
   let text = utf8OfLatin1;
   const parser = parse({
     bom: true,
@@ -31,7 +31,12 @@ async function* readCsv(file: PackedFile): AsyncGenerator<Columns> {
   // A pipe passes on no errors: without this, reading a damaged archive would never end.
   bytes.on("error", (error) => parser.destroy(error));
   try {
-    for await (const row of bytes.pipe(parser)) yield row as Columns;
+    for await (const row of bytes.pipe(parser)) {
+      const rows = [row as Columns];
+      // Those that are parsed already: to wait for each takes longer than to parse it.
+      for (let next = parser.read(); next !== null; next = parser.read()) rows.push(next);
+      yield rows;
+    }
   } catch (error) {
     const { code, lines, message } = error as CsvError & { lines?: number };
     if (!code?.startsWith("CSV_")) throw error;

@@ -15,10 +15,11 @@ export type DataFormat = {
   /** What an error counts: lines of a text, or rows. */
   readonly counts: "line" | "row";
   /**
-   * Streams the rows of a file; absent: its lines are rows already. `named`: what errors call it.
+   * Streams the rows of a file in short lists, as a row alone is too little work for a promise;
+   * absent: its lines are rows already.
    * @throws {DataError} If the file is not of this format.
    */
-  readonly rows?: (file: PackedFile) => AsyncGenerator<Columns>;
+  readonly rows?: (file: PackedFile) => AsyncGenerator<Columns[]>;
 };
 
 /** A file on disk, and what errors call it. */

@@ -37,7 +37,7 @@ export const parquet: DataFormat = {
   rows: readParquet,
 };
 
-async function* readParquet({ path, named }: PackedFile): AsyncGenerator<Columns> {
+async function* readParquet({ path, named }: PackedFile): AsyncGenerator<Columns[]> {
   const handle = await open(path);
   try {
     const file = await bufferOf(handle);
@@ -47,13 +47,13 @@ async function* readParquet({ path, named }: PackedFile): AsyncGenerator<Columns
   }
 }
 
-async function* rowsOf(source: ParquetSource, named: string): AsyncGenerator<Columns> {
+async function* rowsOf(source: ParquetSource, named: string): AsyncGenerator<Columns[]> {
   let [read, end] = [0, 0];
   try {
     for (const group of source.metadata.row_groups) {
       end += Number(group.num_rows);
       for await (const rows of rowsOfGroup(source, group)) {
-        yield* rows.map((row) => jsonValue(row) as Columns);
+        yield rows.map((row) => jsonValue(row) as Columns);
         read += rows.length;
       }
     }

@@ -154,6 +154,24 @@ export const ROW_SHAPES: readonly RowShape[] = [
   },
 ];
 
+/**
+ * A bit for each field of the row itself that tells a shape: one number says which of them a row
+ * has, and most shapes need not be looked for.
+ */
+const BITS = new Map<string, number>();
+for (const field of ROW_SHAPES.flatMap(({ has }) => has)) {
+  const path = pathOf(field);
+  const outer = path.split(".", 1)[0]!;
+  const bit = BITS.get(outer) ?? 2 ** new Set(BITS.values()).size;
+  BITS.set(outer, bit).set(path, bit); // A column may have the whole path as its name.
+}
+
+/** The shapes, and the bits that their rows have. */
+const CANDIDATES = ROW_SHAPES.map((shape) => ({
+  shape,
+  bits: shape.has.reduce((bits, field) => bits | BITS.get(pathOf(field))!, 0),
+}));
+
 /** Of a row that a source's `fields` say how to read. */
 const CONFIGURED = "fields";
 /** Of a row that no shape fits. */
@@ -175,14 +193,21 @@ export function shapeOf(
   if (fields.prompt !== undefined || (preference && fields.chosen !== undefined)) {
     return { name: CONFIGURED, fields: Object.values(fields).flatMap(fieldsNamed), keys: {} };
   }
-  const shape = ROW_SHAPES.find((one) =>
-    (preference || !one.preference) && one.has.every((field) => holds(columns, field))
-  );
+  let present = 0;
+  for (const name in columns) present |= BITS.get(name) ?? 0;
+  const shape = CANDIDATES.find(({ shape: one, bits }) =>
+    (present & bits) === bits && (preference || !one.preference) &&
+    one.has.every((field) => holds(columns, field))
+  )?.shape;
   if (shape === undefined) return { name: UNKNOWN, fields: [], keys: {} };
   const told = [...shape.has, ...shape.often ?? []].filter((field) => holds(columns, field));
-  const paths = told.map((field) => typeof field === "string" ? field : field.path);
+  const paths = told.map(pathOf);
   const { name, keys, preference: pairs } = shape;
   return { name, fields: paths, keys, preference: pairs };
+}
+
+function pathOf(field: Field): string {
+  return typeof field === "string" ? field : field.path;
 }
 
 function holds(columns: Columns, field: Field): boolean {

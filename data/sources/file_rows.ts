@@ -16,8 +16,8 @@ export async function* fileRows(file: SourceFile): AsyncGenerator<FileRow> {
   const bytes = () => bytesOf(file);
   if (format.rows !== undefined) {
     let row = 0;
-    for await (const columns of format.rows({ path, named: path, bytes })) {
-      yield { place: { file: path, row: ++row }, columns };
+    for await (const rows of format.rows({ path, named: path, bytes })) {
+      for (const columns of rows) yield { place: { file: path, row: ++row }, columns };
     }
     return;
   }

@@ -81,19 +81,21 @@ async function* chunksOf(file: SourceFile): AsyncGenerator<Uint8Array> {
   // Through one buffer: texts that wait to be written would be garbage that piles up.
   const buffer = new Uint8Array(BUFFER_BYTES);
   let used = 0;
-  for await (const row of rows(packed)) {
-    const line = `${JSON.stringify(row)}\n`;
-    let { read, written } = UTF8.encodeInto(line, buffer.subarray(used));
-    if (read < line.length) {
-      yield buffer.subarray(0, used);
-      used = 0;
-      ({ read, written } = UTF8.encodeInto(line, buffer));
+  for await (const some of rows(packed)) {
+    for (const row of some) {
+      const line = `${JSON.stringify(row)}\n`;
+      let { read, written } = UTF8.encodeInto(line, buffer.subarray(used));
       if (read < line.length) {
-        yield UTF8.encode(line);
-        continue;
+        yield buffer.subarray(0, used);
+        used = 0;
+        ({ read, written } = UTF8.encodeInto(line, buffer));
+        if (read < line.length) {
+          yield UTF8.encode(line);
+          continue;
+        }
       }
+      used += written;
     }
-    used += written;
   }
   yield buffer.subarray(0, used);
 }

@@ -1,4 +1,4 @@
-import { match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
 import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { contentId } from "../../data/content_id.ts";
@@ -29,4 +29,10 @@ Deno.test("contentId() names rows with lone surrogates, which RFC 8785 refuses",
   const row = JSON.parse(String.raw`{"prompt":"\ud800"}`);
   throws(() => canonicalize(row), /Lone surrogate/);
   strictEqual(contentId(row), sha256Hex(String.raw`{"prompt":"\ud800"}`).slice(0, 20));
+});
+
+Deno.test("contentId() is the same whatever was hashed before, and of any length", () => {
+  const rows = [{ a: "é".repeat(70_000) }, { a: "b" }, {}, { a: "c".repeat(64) }];
+  const ids = rows.map((row) => sha256Hex(JSON.stringify(row)).slice(0, 20));
+  deepStrictEqual([...rows, ...rows].map(contentId), [...ids, ...ids]);
 });

@@ -18,9 +18,9 @@ async function written(): Promise<string> {
 
 const dir = await written();
 const none = () => ReadableStream.from([]);
-const rowsOf = (name: string, format = arrow) => {
+const rowsOf = async (name: string, format = arrow) => {
   const path = `${dir}/${name}`;
-  return Array.fromAsync(format.rows!({ path, named: path, bytes: none }));
+  return (await Array.fromAsync(format.rows!({ path, named: path, bytes: none }))).flat();
 };
 const refused = (name: string, says: RegExp) =>
   rejects(rowsOf(name), (error: Error) => {

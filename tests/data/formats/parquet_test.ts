@@ -24,7 +24,8 @@ async function written(): Promise<string> {
 
 const dir = await written();
 const none = () => ReadableStream.from([]);
-const rowsOf = (path: string) => Array.fromAsync(parquet.rows!({ path, named: path, bytes: none }));
+const rowsOf = async (path: string) =>
+  (await Array.fromAsync(parquet.rows!({ path, named: path, bytes: none }))).flat();
 const expected = async () =>
   (await Array.fromAsync(readJsonLines(`${dir}/rows.jsonl`))).map(({ value }) => value);
 

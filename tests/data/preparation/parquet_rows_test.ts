@@ -14,7 +14,7 @@ async function readBack(path: string): Promise<Columns[]> {
   const bytes = () => {
     throw new Error("Parquet is read by places");
   };
-  return await Array.fromAsync(format.rows!({ path, named: path, bytes }));
+  return (await Array.fromAsync(format.rows!({ path, named: path, bytes }))).flat();
 }
 
 async function written(rows: Columns[]) {

@@ -119,3 +119,9 @@ Deno.test("shapeOf() follows configured fields first, and knows a row of no shap
   strictEqual(shapeOf({ words: "a" }, {}).name, "unknown");
   strictEqual(shapeOf({ prompt: null, question: "q" }, {}).name, "question");
 });
+
+Deno.test("shapeOf() finds a nested field of a shape under its whole name too", () => {
+  const nested = shapeOf({ prompt: "a", reward_model: { ground_truth: "1" } }, {});
+  const flat = shapeOf({ prompt: "a", "reward_model.ground_truth": "1" }, {});
+  deepStrictEqual([nested.name, flat.name], ["verl", "verl"]);
+});
