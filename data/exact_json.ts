@@ -4,7 +4,7 @@
  */
 const AT_RISK = /(?<![.\d])\d{16}|\d[eE]\+?\d{3}|[[:,]\s*-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE])/;
 /** Every such text has one of them. They are searched for in half of the time. */
-const [LONG, FRACTION] = [/\d{16}/, /\d[.eE]/];
+const [LONG, FRACTION] = [/(?:^|[[:,\s-])\d{16}/, /\d[.eE]/];
 const INTEGER = /^-?\d+$/;
 
 /**

@@ -10,7 +10,11 @@ Deno.test("parseExactly() keeps the digits of integers that no double has, at an
     c: "1e400",
   });
   for (const digits of ["9007199254740993", "-9007199254740993"]) {
-    deepStrictEqual(parseExactly(`{"id": ${digits}}`), { id: digits }); // Nothing else is at risk.
+    // Nothing else is at risk, wherever the number is.
+    for (const json of [digits, `[${digits}]`, `[0,${digits}]`, `{"id":${digits}}`]) {
+      deepStrictEqual(parseExactly(json), JSON.parse(json.replace(digits, `"${digits}"`)));
+    }
+    deepStrictEqual(parseExactly(`{"id": ${digits}}`), { id: digits });
   }
 });
 
