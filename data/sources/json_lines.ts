@@ -5,8 +5,8 @@ import { strictText, utf8Text } from "../utf8_text.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
-/** Of a chunk that is handed out: V8 keeps longer texts until a collection of everything. */
-const PIECE_BYTES = 64 * 1024;
+/** Of a chunk that is handed out: with larger ones, memory grows with the rows. */
+const PIECE_BYTES = 16 * 1024;
 const NEWLINE = 10;
 
 /**
