@@ -15,14 +15,15 @@ from wire_examples import example
 
 def test_typed_hands_an_operation_its_arguments():
     seen = []
+    sent = {"version": "v1", "dir": "d", "form": None, "average": False}
 
     def publish(args, io):
         seen.append((args, io))
         return {"done": True}
 
-    answer = typed(TrainerPublish, publish)({"version": "v1", "dir": "d", "form": None}, "io")
+    answer = typed(TrainerPublish, publish)({**sent}, "io")
     assert answer == {"done": True}
-    assert seen == [(TrainerPublish(version="v1", dir="d", form=None), "io")]
+    assert seen == [(TrainerPublish(**sent), "io")]
 
 
 def test_a_value_of_another_type_is_refused_by_its_place_before_the_operation_runs():

@@ -61,6 +61,7 @@ const NAMES = [...Deno.readDirSync(ROOM)].map(({ name }) => name).toSorted();
 
 Deno.test("each recipe ships with its schema line, its source and its command", async () => {
   deepStrictEqual(NAMES, [
+    "asdiv.yaml",
     "deepscaler.yaml",
     "gsm8k.yaml",
     "hh_rlhf.yaml",
@@ -98,6 +99,29 @@ Deno.test("gsm8k.yaml: N after #### is the answer; test problems are gone", asyn
     content: `${question(2)}\nThink step by step. End with #### and the number.`,
   }]);
   match(row_id, /^gsm8k\/[0-9a-f]{20}$/);
+});
+
+Deno.test("asdiv.yaml: the number is the answer, without its unit; other answers are gone", async () => {
+  const row = (n: number, answer: string) => ({
+    body: `A farm has ${n} cows.`,
+    question: "How many legs do they have?",
+    solution_type: "Multiplication",
+    answer,
+    formula: `${n}*4=${4 * n}`,
+  });
+  const { card, rows } = await prepared("asdiv", {
+    "asdiv.parquet": await parquet([
+      row(2, "8 (legs)"),
+      row(3, "3:12"),
+      row(4, "16"),
+      row(5, "20; 5"),
+    ]),
+  });
+  deepStrictEqual(card.rows, { read: 4, written: 2, dropped: { mapped_to_nothing: 2 } });
+  const [first, second] = rows as [Row, Row];
+  deepStrictEqual([first.answer, second.answer], ["8", "16"]);
+  strictEqual(first.prompt, "A farm has 2 cows. How many legs do they have?");
+  strictEqual(first.columns?.solution_type, "Multiplication");
 });
 
 Deno.test("deepscaler.yaml: the solution stays beside the answer", async () => {
