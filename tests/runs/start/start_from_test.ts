@@ -384,8 +384,9 @@ Deno.test("a start is refused before anything is recorded, with every reason at 
     (await refused(home, { seed: 4, rounds: 4, rows: { train: rowsOf(3) } })).split("\n").length,
     3,
   );
-  const free = { dropout: 0.1, threads: 2, gradient_checkpointing: true, optimizer: { lr: 0.2 } };
-  await create(home, "free", { start_from: "a@4", trainer: free, samples_per_prompt: 4 });
+  const free = { dropout: 0.1, threads: 2, gradient_checkpointing: true, ema_decay: 0.9 };
+  const trainer = { ...free, optimizer: { lr: 0.2 } };
+  await create(home, "free", { start_from: "a@4", trainer, samples_per_prompt: 4 });
 });
 
 Deno.test("a start takes defaults for settings that the other release did not have", async () => {
