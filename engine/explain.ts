@@ -4,7 +4,7 @@
  */
 import type { ArtifactRef } from "./files/artifacts.ts";
 import type { ErrorJson } from "./errors.ts";
-import { fieldTexts, partsOf } from "./executor/task.ts";
+import { fieldTexts, partsOf } from "./executor/input_record.ts";
 import { REOPENED } from "./journal/load.ts";
 import type { Failure, Intent } from "./journal/tree.ts";
 import { isUnder } from "./graph/keys.ts";

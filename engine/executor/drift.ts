@@ -1,7 +1,8 @@
 /** What happens if a replay requests something that differs from the journal. */
 import { ReplayDriftError } from "../errors.ts";
 import type { Frame } from "./frame.ts";
-import { fieldTexts, partsOf, type StageTask } from "./task.ts";
+import { fieldTexts, partsOf } from "./input_record.ts";
+import type { StageTask } from "./task.ts";
 import type { Journal } from "../journal/journal.ts";
 import { addTally, type Entry, type Intent } from "../journal/tree.ts";
 import { recordedValue } from "../journal/recorded_value.ts";

@@ -1,17 +1,10 @@
 /** Inputs that an older version of the code recorded: they lack the settings added since. */
-import { canonicalJson, hashJson, sha256Hex } from "../canonical.ts";
-import { partsOf, type StageTask } from "./task.ts";
+import { canonicalJson, hashJson } from "../canonical.ts";
+import { inputHash, partsOf } from "./input_record.ts";
+import type { StageTask } from "./task.ts";
 import type { Intent } from "../journal/tree.ts";
 import { recordedValue } from "../journal/recorded_value.ts";
 import type { Stage } from "../graph/stage.ts";
-
-/** The hash under which the input of a stage is recorded. `text`: its canonical JSON. */
-export function inputHash(
-  { name, version }: Pick<Stage, "name" | "version">,
-  text: string,
-): string {
-  return sha256Hex(`${name}@${version}\n${text}`);
-}
 
 /**
  * As JSON values: the run's configuration as recorded, and as read today. `earlier`: its forms
@@ -46,7 +39,7 @@ function isOlder({ entry, stage }: Asked, older: unknown): boolean {
   const { input, parts } = intentOf(entry);
   const candidates = input === undefined ? [older, onlyFields(older, parts)] : [input];
   return candidates.some((candidate) =>
-    inputHash(stage, canonicalJson(candidate)) === entry.input_hash &&
+    inputHash(stage, candidate) === entry.input_hash &&
     asParsed(stage, candidate) === asParsed(stage, older)
   );
 }

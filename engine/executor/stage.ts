@@ -14,31 +14,31 @@ import { type Execution, quietly } from "./executor.ts";
 import { BodyContext } from "./context.ts";
 import { checkChildren, checkInput, forget, isTriedAgain } from "./drift.ts";
 import { Frame } from "./frame.ts";
-import { partsOf, type StageTask } from "./task.ts";
+import { inputRecord } from "./input_record.ts";
+import type { StageTask } from "./task.ts";
 import { addTally, type Entry, type Failure, type Intent } from "../journal/tree.ts";
 import { randomStream } from "./random.ts";
-import { inputHash } from "./recorded_input.ts";
 import { nextAttempt } from "./retry.ts";
 import type { Release } from "../graph/slots.ts";
 import type { Stage } from "../graph/stage.ts";
 import type { NewRow } from "../stores/store.ts";
 
-/** Larger inputs are recorded as a hash per field. Characters of JSON. */
-const INTENT_INPUT_MAX = 4096;
 /** How long a body that was asked to stop may delay the next attempt. */
 const ABANDON_MS = 5000;
 
-/** `recorded`: an output whose files are gone; the new output must be the same. */
-type Checked = StageTask & { input_hash: string; input_text: string; recorded?: unknown };
+/**
+ * `input_json`: of an `InputRecord`. `recorded`: an output whose files are gone; the new output must
+ * be the same.
+ */
+type Checked = StageTask & { input_hash: string; input_json: string; recorded?: unknown };
 
 /**
  * The stage's output, from the journal if recorded. Rejects when the stage has failed permanently.
  */
 export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
   const { entry, stage } = task;
-  const input_text = canonicalJson(task.input);
-  const input_hash = inputHash(stage, input_text);
-  const checked: Checked = { ...task, input_hash, input_text };
+  const { hash: input_hash, json: input_json } = inputRecord(stage, task.input);
+  const checked: Checked = { ...task, input_hash, input_json };
   if (entry.input_hash !== undefined && entry.input_hash !== input_hash) {
     checkInput(checked, execution.settings);
   }
@@ -177,13 +177,11 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
  * operations wait for all of this.
  */
 async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
-  const { entry, stage, input_hash, input_text } = task;
+  const { entry, stage, input_hash, input_json } = task;
   const { name, version, runs_on, phase } = stage;
-  const small = input_text.length <= INTENT_INPUT_MAX;
-  const given = small ? `"input":${input_text}` : `"parts":${canonicalJson(partsOf(task.input))}`;
   const rest: Omit<Intent, "attempt"> = { stage: name, version, runs_on, phase };
-  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text already exists.
-  const value = `{"attempt":${entry.attempts},${given},${canonicalJson(rest).slice(1)}`;
+  // Canonical: "attempt", then "input" or "parts", then the rest.
+  const value = `{"attempt":${entry.attempts},${input_json},${canonicalJson(rest).slice(1)}`;
   const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
   entry.input_hash = input_hash;
   entry.intent = value;

@@ -1,5 +1,4 @@
 /** What the executor needs to run one stage. */
-import { canonicalJson, hashJson } from "../canonical.ts";
 import type { Entry } from "../journal/tree.ts";
 import type { Needs } from "../graph/slots.ts";
 import type { Stage } from "../graph/stage.ts";
@@ -37,17 +36,3 @@ export type StageTask = {
   /** The body that called this stage. */
   parent?: Caller;
 };
-
-/** A hash per field of an input. */
-export function partsOf(input: unknown): Record<string, string> {
-  if (typeof input !== "object" || input === null) return { input: hashJson(input) };
-  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(fields.map(([field, value]) => [field, hashJson(value)]));
-}
-
-/** Each field of an input as canonical JSON. */
-export function fieldTexts(input: unknown): Record<string, string> {
-  if (typeof input !== "object" || input === null) return { input: canonicalJson(input) };
-  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(fields.map(([field, value]) => [field, canonicalJson(value)]));
-}

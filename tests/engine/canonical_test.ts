@@ -1,7 +1,13 @@
 import { deepStrictEqual, match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
 import canonicalize from "canonicalize";
 import fc from "fast-check";
-import { canonicalJson, hashJson, sha256Hex } from "../../engine/canonical.ts";
+import {
+  canonicalFields,
+  canonicalJson,
+  hashJson,
+  objectOf,
+  sha256Hex,
+} from "../../engine/canonical.ts";
 import { BadDataError } from "../../engine/errors.ts";
 
 /** Any JSON value without -0, which JSON itself cannot tell from 0. */
@@ -106,6 +112,32 @@ Deno.test("canonicalJson() refuses what JSON would change, and names the path", 
       match(error.message, message);
       return true;
     });
+  }
+});
+
+Deno.test("canonicalFields() of an object are the pieces of its canonical JSON", () => {
+  fc.assert(fc.property(recorded(), (value) => {
+    const fields = canonicalFields(value);
+    strictEqual(
+      fields === null,
+      typeof value !== "object" || value === null || Array.isArray(value),
+    );
+    if (fields === null) return;
+    strictEqual(objectOf(fields).join(""), canonicalJson(value));
+    for (const [name, text] of fields) {
+      strictEqual(text, canonicalJson((value as Record<string, unknown>)[name]));
+    }
+  }));
+});
+
+Deno.test("sha256Hex() of a long text is that of its bytes, wherever a pair of surrogates lies", () => {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  for (const length of [65_534, 65_535, 65_536, 65_537, 131_071, 131_072]) {
+    for (const odd of ["\u{1F600}", "\u{1F600}\u{1F600}", "\uD83D", "\uDE00\uD83D", "\u20AC", ""]) {
+      const text = "x".repeat(length) + odd + "y".repeat(10) + odd;
+      strictEqual(sha256Hex(text), sha256Hex(bytes(text)), `${length} ${JSON.stringify(odd)}`);
+      strictEqual(sha256Hex([text, "-", text]), sha256Hex(bytes(`${text}-${text}`)));
+    }
   }
 });
 
