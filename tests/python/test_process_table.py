@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -170,3 +171,27 @@ def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.Monk
     for fd in fds:
         os.close(fd)
     assert whole - left == pytest.approx(64 << 20, abs=16 << 20)
+
+
+def test_files_of_equal_numbers_in_two_file_systems_are_both_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a small file in /dev/shm would hide a large one that has no name."""
+    fds = [os.memfd_create(name) for name in ("large", "small")]
+    os.write(fds[0], bytes(64 << 20))
+    os.write(fds[1], bytes(1))
+    stat, number = os.stat, os.stat(fds[0]).st_ino
+
+    def elsewhere(path: str, **how: bool) -> object:
+        found = stat(path, **how)
+        if not str(path).endswith(f"/fd/{fds[1]}"):
+            return found
+        blocks = found.st_blocks
+        return SimpleNamespace(st_dev=found.st_dev + 1, st_ino=number, st_blocks=blocks)
+
+    whole = memory_bytes(os.getpid())
+    monkeypatch.setattr(os, "stat", elsewhere)
+    counted = memory_bytes(os.getpid())
+    for fd in fds:
+        os.close(fd)
+    assert counted == pytest.approx(whole, abs=16 << 20)

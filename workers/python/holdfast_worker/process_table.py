@@ -121,7 +121,7 @@ def memory_bytes(pid: int) -> int:
 
 def _open_shared_bytes(pid: int) -> int:
     """Of files in memory that it has open, mapped or not."""
-    sizes: dict[int, int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     directory = f"/proc/{pid}/fd"
     try:
         names = os.listdir(directory)
@@ -131,7 +131,7 @@ def _open_shared_bytes(pid: int) -> int:
         try:
             if os.readlink(f"{directory}/{name}").startswith(SHARED_FILES):
                 found = os.stat(f"{directory}/{name}")
-                sizes[found.st_ino] = found.st_blocks * 512
+                sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
         except OSError:
             continue  # Closed meanwhile.
     return sum(sizes.values())
