@@ -120,6 +120,8 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "shared_memory": ({CRASH}, {CRASH}),
     "memory_as_files": ({CRASH}, {CRASH}),
     "memory_of_the_system": ({ERROR},),
+    "closed_files": ({ERROR}, {OK, ERROR}),
+    "mapped_files": ({CRASH}, {CRASH}),
     "fill_the_disk": ({ERROR},),
     "print_much": ({OK},),
     "no_descriptors": ({OK},),

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 import msgpack
 
 import hostile_answers
+import hostile_files
 import hostile_processes
 import hostile_time
 from hostile_scores import OWN, Row
@@ -35,7 +36,7 @@ def score(completion: str, row: Row) -> Any:
     """An honest sample has its own number as its score."""
     if completion.isdigit():
         return float(completion) if getcwd() == HOME else -1.0
-    for module in (hostile_answers, hostile_processes, hostile_time):
+    for module in (hostile_answers, hostile_files, hostile_processes, hostile_time):
         if hasattr(module, completion):
             return getattr(module, completion)(row)
     return globals()[completion](row)

@@ -8,6 +8,7 @@ and double forks stay below it.
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -26,6 +27,7 @@ OOM_SCORE_MAX = 1000  # When memory runs out, the kernel takes these processes b
 NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC
 SIGNAL_EXIT = 128  # As shells do: a process that was ended by signal N has the exit code 128 + N.
 GIB, MIB = 1 << 30, 1 << 20
+SHARED_MEMORY = "/dev/shm"
 
 
 def isolation_works() -> str | None:
@@ -65,6 +67,7 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
     _fork_below(channel_fd)
     if isolated:
         _mount_proc()
+        _mount_shared_memory(code)
         _limit_system_v(code)
         _fork_below(
             channel_fd
@@ -102,6 +105,33 @@ def _mount_proc() -> None:
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount(None, b"/", linux.MS_REC | linux.MS_SLAVE)
     linux.mount(b"proc", b"/proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+def _mount_shared_memory(code: RewardCode) -> None:
+    """In the first process of a namespace: mounts a separate /dev/shm, which bounds what is left
+    there and ends with it. A process that cannot have one is isolated all the same.
+    """
+    if _needs_the_machines(code):
+        return
+    options = "mode=1777"
+    if code.memory_gib is not None:
+        page = resource.getpagesize()
+        pages = math.ceil(code.memory_gib * GIB / page)
+        # An empty file has no bytes, but the kernel keeps about 1 KiB for it.
+        options += f",size={pages * page},nr_inodes={pages}"
+    try:
+        linux.mount_tmpfs(SHARED_MEMORY.encode(), linux.MS_NOSUID | linux.MS_NODEV, options)
+    except OSError:
+        pass
+
+
+def _needs_the_machines(code: RewardCode) -> bool:
+    """Whether what a process starts with is in the machine's /dev/shm: the function, its settings,
+    the interpreter, the directory, or what a variable names.
+    """
+    file = os.path.realpath(code.function)
+    named = [code.to_json(), file, os.getcwd(), *sys.path, *os.environ.values()]
+    return any(f"{SHARED_MEMORY}/" in text for text in named)
 
 
 def _fork_below(channel_fd: int) -> None:
