@@ -5,7 +5,7 @@ export const modelSettings = z.strictObject({
   path: z.string().min(1).describe(
     "The directory of a model with one number as output, exported by `algorithm: reward_model`.",
   ),
-  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
+  dtype: z.enum(["float32", "bfloat16", "float16"]).default("float32").describe(
     "Data type of its weights and activations.",
   ),
   device: z.enum(["auto", "cpu", "cuda"]).default("cpu").describe(

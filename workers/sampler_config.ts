@@ -6,7 +6,7 @@ export const SamplerProcess = z.strictObject({
   engine: z.enum(["huggingface", "vllm"]).default("huggingface").describe(
     "The engine that generates.",
   ),
-  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
+  dtype: z.enum(["float32", "bfloat16", "float16"]).default("float32").describe(
     "Data type of the weights and activations.",
   ),
   threads: z.int().positive().default(1).describe("CPU threads of each sampler.").register(

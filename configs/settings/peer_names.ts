@@ -67,7 +67,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   zero_stage: ["trainer.zero"],
   deepspeed: "set trainer: { engine: deepspeed, zero: 2 }",
   bf16: "set trainer.dtype: bfloat16",
-  fp16: "set trainer.dtype: bfloat16; float16 is not supported yet",
+  fp16: "set trainer.dtype: float16",
   torch_dtype: ["trainer.dtype"],
   mask_truncated_completions: "set algorithm: { name: ..., mask_truncated: true }",
   nll_loss_coef: ["algorithm.nll_coef"],

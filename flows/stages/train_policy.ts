@@ -80,6 +80,7 @@ export function stepMetrics(
   return {
     ...(last && { [name.loss]: last.loss!, [`${name.optim}grad_norm`]: last.grad_norm! }),
     [`${name.optim}lr`]: steps.at(-1)!.lr,
+    ...(last?.loss_scale !== undefined && { [`${name.optim}loss_scale`]: last.loss_scale }),
     ...(taken.length < steps.length && { [`${name.optim}skipped`]: steps.length - taken.length }),
     ...(group === undefined && { "perf/trained_tokens": trained_tokens }),
     ...last?.metrics,

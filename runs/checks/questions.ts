@@ -41,7 +41,7 @@ export function questionsOf(
     ...schedulesThatEnd(config as Scheduled),
     ...tokensBeyondContext(sized),
     ...roundsBeyondRows(sized, rows),
-    ...slowBfloat16(sized, cpuFlags),
+    ...slowIn16Bits(sized, cpuFlags),
     ...(isRoot() ? freeRewards(sized) : []),
   ];
 }
@@ -76,22 +76,29 @@ function readCpuFlags(): string | null {
 }
 
 /**
- * A CPU without bfloat16 instructions converts every operand: matrix products of 16 to 512 rows
- * took 4 to 6 times what float32 takes (PyTorch 2.13 limited to AVX2).
+ * A CPU without instructions for a type of 16 bits converts every operand. Matrix products of 16 to
+ * 512 rows took 4 to 6 times what float32 takes in bfloat16 (PyTorch 2.13 limited to AVX2), and 95
+ * to 140 times in float16 (AVX-512 without FP16).
  */
-function slowBfloat16(
+const IN_16_BITS = {
+  bfloat16: { flags: /\b(?:avx512_bf16|amx_bf16|bf16)\b/, faster: "several times faster" },
+  float16: { flags: /\b(?:avx512_fp16|amx_fp16|asimdhp)\b/, faster: "a hundred times faster" },
+};
+
+function slowIn16Bits(
   { trainer, value_model, sampler }: Sized,
   cpuFlags: () => string | null,
 ): string[] {
-  const slow = Object.entries({ trainer, value_model, sampler })
-    .filter(([, typed]) => typed?.dtype === "bfloat16" && !onGpu(typed.device ?? "auto"));
-  if (slow.length === 0) return [];
-  const flags = cpuFlags();
-  if (flags === null || /\b(?:avx512_bf16|amx_bf16|bf16)\b/.test(flags)) return [];
-  return slow.map(([block]) =>
-    `${block}.dtype is bfloat16, but this machine's CPU has no bfloat16 instructions: ` +
-    `float32 is several times faster. Fix: ${block}.dtype=float32`
-  );
+  return Object.entries({ trainer, value_model, sampler }).flatMap(([block, typed]) => {
+    if (!typed?.dtype || typed.dtype === "float32" || onGpu(typed.device ?? "auto")) return [];
+    const { flags, faster } = IN_16_BITS[typed.dtype];
+    const known = cpuFlags();
+    if (known === null || flags.test(known)) return [];
+    return [
+      `${block}.dtype is ${typed.dtype}, but this machine's CPU has no ${typed.dtype} ` +
+      `instructions: float32 is ${faster}. Fix: ${block}.dtype=float32`,
+    ];
+  });
 }
 
 function tokensBeyondContext({ sampler, model }: Sized): string[] {

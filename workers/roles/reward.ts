@@ -23,7 +23,7 @@ type RewardProcess = z.infer<typeof RewardProcess>;
 /** A reward model and its settings. */
 const RewardModelSettings = z.strictObject({
   path: z.string(),
-  dtype: z.enum(["float32", "bfloat16"]),
+  dtype: z.enum(["float32", "bfloat16", "float16"]),
   device: z.enum(["auto", "cpu", "cuda"]),
   threads: z.int(),
   template_arguments: z.record(z.string(), z.unknown()),

@@ -70,6 +70,7 @@ export const StepRecord = z.strictObject({
   grad_norm: z.number().nullable().describe("null: not finite."),
   skipped: SkippedStep.optional().describe("Whether it was left out of a step that ran."),
   lr: z.number(),
+  loss_scale: z.number().optional().describe("In float16: what the loss was multiplied by."),
   n_tokens: z.number(),
   n_sequences: z.number(),
   micro_batches: z.int(),

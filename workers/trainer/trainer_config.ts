@@ -55,7 +55,7 @@ export const TrainerProcess = z.strictObject({
     "DeepSpeed's ZeRO stage: what is sharded over the ranks (1: optimizer, 2: also " +
       "gradients, 3: also weights).",
   ).register(setting, { numerics: true, fork: REBUILT }),
-  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
+  dtype: z.enum(["float32", "bfloat16", "float16"]).default("float32").describe(
     "Data type of the weights and activations.",
   ).register(setting, { numerics: true, fork: REBUILT }),
   logits_chunk_tokens: z.int().positive().nullable().default(4096).describe(

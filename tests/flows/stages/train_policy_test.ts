@@ -37,3 +37,13 @@ Deno.test("stepMetrics() of steps that were all skipped has no loss", () => {
     "optim/value_skipped": 1,
   });
 });
+
+Deno.test("stepMetrics() shows the loss scale of the last step taken", () => {
+  const steps = [{ ...TAKEN, loss_scale: 4 }, { ...TAKEN, loss_scale: 2 }];
+  const shown = { ...SHOWN, "optim/loss_scale": 2, "perf/trained_tokens": 14 };
+  deepStrictEqual(stepMetrics({ steps }), shown);
+  deepStrictEqual(stepMetrics({ steps: [...steps, { ...SKIPPED, loss_scale: 1 }] }), {
+    ...shown,
+    "optim/skipped": 1,
+  });
+});

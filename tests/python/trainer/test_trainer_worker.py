@@ -73,7 +73,7 @@ def test_boot_tells_device_packages_and_numerics(trainer):
     ("spec", "text"),
     [
         ({"engine": "jax"}, "engine is wrong: Invalid enum value 'jax'"),
-        ({"dtype": "float16"}, "dtype is wrong: Invalid enum value 'float16'"),
+        ({"dtype": "float8"}, "dtype is wrong: Invalid enum value 'float8'"),
         ({"head": "reward"}, "head is wrong: Invalid enum value 'reward'"),
     ],
 )

@@ -69,21 +69,32 @@ Deno.test("questionsOf() asks about a round of more rows than there are", () => 
   strictEqual(questionsOf(warm as never, { train: rowsOf(4) }).length, 2);
 });
 
-Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions for it", () => {
-  const asked = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
-    const blocks = {
-      trainer: { dtype: "bfloat16", device },
-      sampler: { tokens_max: 1, dtype: "bfloat16", device },
+for (
+  const [dtype, fast] of [
+    ["bfloat16", [" avx2 avx512_bf16 x", " amx_bf16", " fphp bf16 i8mm"]],
+    ["float16", [" avx2 avx512_fp16", " amx_fp16 x", " fphp asimdhp bf16"]],
+  ] as const
+) {
+  Deno.test(`questionsOf() asks about ${dtype} on a CPU that has no instructions for it`, () => {
+    const asked = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
+      const blocks = {
+        trainer: { dtype, device },
+        sampler: { tokens_max: 1, dtype, device },
+      };
+      return questionsOf(blocks as never, {}, { cpuFlags: () => cpuFlags, isRoot: () => false });
     };
-    return questionsOf(blocks as never, {}, { cpuFlags: () => cpuFlags, isRoot: () => false });
-  };
-  strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
-  match(asked(" fpu avx2")[0]!, /^trainer\.dtype is bfloat16.*Fix: trainer\.dtype=float32$/);
-  for (const known of [" avx2 avx512_bf16 x", " amx_bf16", " fphp bf16 i8mm"]) {
-    deepStrictEqual(asked(known), []);
-  }
-  deepStrictEqual(asked(null), []);
-  deepStrictEqual(asked(" avx2", "cuda"), []);
+    strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
+    match(
+      asked(" fpu avx2")[0]!,
+      new RegExp(`^trainer\\.dtype is ${dtype}.*Fix: trainer\\.dtype=float32$`),
+    );
+    for (const known of fast) deepStrictEqual(asked(known), []);
+    deepStrictEqual(asked(null), []);
+    deepStrictEqual(asked(" avx2", "cuda"), []);
+  });
+}
+
+Deno.test("questionsOf() does not ask about float32", () => {
   const plain = { trainer: { dtype: "float32", device: "cpu" } };
   const machine = { cpuFlags: () => " avx2", isRoot: () => false };
   deepStrictEqual(questionsOf(plain as never, {}, machine), []);

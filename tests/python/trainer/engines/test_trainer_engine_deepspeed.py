@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from holdfast_worker import weights
+from holdfast_worker.trainer.engines.loss_scale import START
 from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import FileEntry
 from trainer_harness import (
@@ -118,22 +119,20 @@ def test_load_frees_the_old_model_before_the_new_one_comes(script, zero):
     assert [rank[-1] for rank in answers] == [{"models": 1}] * 2
 
 
-def torch_steps(directory, count):
-    trainer = Trainer(directory)
+def torch_steps(directory, count, *, dtype="float32", **columns):
+    trainer = Trainer(directory, dtype=dtype)
     trainer.create()
     trainer.load()
-    answers = [
-        trainer.train(
-            trajectory_batch(trainer.artifacts, LENGTHS, seed=k),
-            between=(f"v{k}", f"v{k + 1}"),
-            tokens_max=TOKENS_MAX,
-        )
-        for k in range(count)
-    ]
-    return [answer["steps"][0] for answer in answers]
+    taken = []
+    for k in range(count):
+        batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=k)
+        batch["columns"].update(columns)
+        between = (f"v{k}", f"v{k + 1}")
+        taken += trainer.train(batch, between=between, tokens_max=TOKENS_MAX)["steps"]
+    return taken
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_zero_2_goes_on_from_a_checkpoint_in_new_processes_with_the_same_bits(
     script, tmp_path, dtype
 ):
@@ -182,6 +181,25 @@ def test_two_ranks_take_the_steps_of_one_torch_rank(script, tmp_path, zero):
         )
     assert answers[6]["digest"] == weights.digest_of_directory(tmp_path / "out")
     assert answers[6]["tensors"] == weights.manifest_of_directory(tmp_path / "out")[0]
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_two_ranks_in_float16_take_the_steps_of_one_torch_rank_whose_gradients_overflow(
+    script, tmp_path, zero
+):
+    advantage = {"kind": "sequence", "values": [(-1) ** place * 300.0 for place in range(20)]}
+    answers = (
+        script().create().load().train(0, 3, advantage=advantage).run(zero=zero, dtype="float16")
+    )
+    taken = [answer["steps"][0] for answer in answers[0][3:6]]
+    expected = torch_steps(tmp_path / "torch", 3, dtype="float16", advantage=advantage)
+    for ours, theirs in zip(taken, expected, strict=True):
+        assert "skipped" not in ours and "skipped" not in theirs
+        # A rank's gradients are twice as large before they are averaged.
+        assert theirs["loss_scale"] / ours["loss_scale"] in (1, 2) and ours["loss_scale"] < START
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-2, abs=1e-2)
+        assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=2e-2)
+    assert [rank[3:6] for rank in answers] == [answers[0][3:6]] * 2
 
 
 def test_zero_2_refuses_a_flipped_shard_on_every_rank_and_scores_on_both(script, tmp_path):

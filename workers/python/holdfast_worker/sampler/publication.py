@@ -23,7 +23,7 @@ PROBE_SEQUENCES = 8
 PROBE_TOKENS = 32
 # Mean difference per token between trainer and sampler, by what they compute in. Wide, to find other
 # models and not other kernels: docs/decisions/0056-one-model-in-a-run.md.
-TRAINER_TOLERANCE = {"float32": 0.05, "bfloat16": 0.5}
+TRAINER_TOLERANCE = {"float32": 0.05, "16 bits": 0.5}
 PROBE_SEED = 20_240  # Any number; fixed, so that probes of different processes can be compared.
 
 
@@ -140,7 +140,7 @@ def tolerance_of(spec: SamplerSpec, publication: Publication) -> float | None:
         return None
     dtypes = {spec.dtype, str(spec.vllm.get("dtype", spec.dtype))}
     whole = dtypes == {"float32"} and all(one.dtype == "F32" for one in publication.tensors)
-    return TRAINER_TOLERANCE["float32" if whole else "bfloat16"]
+    return TRAINER_TOLERANCE["float32" if whole else "16 bits"]
 
 
 def compare_with_trainer(

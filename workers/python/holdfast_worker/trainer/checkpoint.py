@@ -20,6 +20,7 @@ from holdfast_worker.json_value import JsonValue
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer import disk_room, moving_average
 from holdfast_worker.trainer.engines.engine import TrainingEngine
+from holdfast_worker.trainer.engines.loss_scale import LossScaleState
 from holdfast_worker.trainer.moving_average import MovingAverage
 from holdfast_worker.weights import Tensors
 from holdfast_worker.wire import types
@@ -40,6 +41,7 @@ class StateRecord(TypedDict):
     optimizer: Mapping[str, JsonValue]
     numerics: Numerics
     skipped: NotRequired[int]  # Consecutive steps up to now; absent: none.
+    loss_scale: NotRequired[LossScaleState]  # Of float16.
 
 
 def write_hf(

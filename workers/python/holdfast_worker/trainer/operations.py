@@ -211,6 +211,40 @@ class TrainingOperations:
         One optimizer step: its StepRecord. If it has `skipped`, no rank stepped, and nothing has
         changed. `number`: the step's number, for its randomness.
         """
+        scale = self.engine.loss_scale
+        before = scale.state()
+        outcome, counted, grad_norm = self._try_step(work, update, lr=lr, number=number, io=io)
+        # What overflows only because the loss is scaled is computed again, and no batch is lost.
+        while grad_norm is None and outcome.finite and scale.halve():
+            outcome, counted, grad_norm = self._try_step(work, update, lr=lr, number=number, io=io)
+        used = scale.value
+        if grad_norm is None:
+            scale.restore(before)
+        else:
+            scale.count_step()
+        loss = outcome.loss if outcome.finite else None
+        record: StepRecord = {
+            "loss": loss,
+            "grad_norm": grad_norm,
+            "lr": lr,
+            **counted,
+            "metrics": outcome.metrics,
+        }
+        if work.tokens_sha256 is not None:
+            record["tokens_sha256"] = work.tokens_sha256
+        if scale.changes:
+            record["loss_scale"] = used
+        if grad_norm is not None:
+            return record
+        culprit = steepest(outcome, self.engine.gather) if outcome.finite else outcome.culprit
+        return {**record, "skipped": skipped_at("grad_norm" if outcome.finite else "loss", culprit)}
+
+    def _try_step(
+        self, work: Work, update: Update, *, lr: float, number: int, io: OperationIO
+    ) -> tuple[StepOutcome, Counted, float | None]:
+        """One pass over the step's micro-batches, and the step with its norm. None: no rank stepped,
+        because the gradients are not finite, as those of a loss that is not.
+        """
         if self.has_dropout:
             torch.manual_seed(
                 numerics.step_seed(self.engine.spec.seed, number=number, rank=self.engine.rank)
@@ -227,23 +261,7 @@ class TrainingOperations:
         if work.on_policy and not self.agrees_with_sampler and update is work.updates[0]:
             check_on_policy(outcome.metrics)
             self.agrees_with_sampler = True
-        grad_norm = self.engine.step(
-            lr
-        )  # None if the loss is not finite, because its gradients are not finite either.
-        loss = outcome.loss if outcome.finite else None
-        record: StepRecord = {
-            "loss": loss,
-            "grad_norm": grad_norm,
-            "lr": lr,
-            **counted,
-            "metrics": outcome.metrics,
-        }
-        if work.tokens_sha256 is not None:
-            record["tokens_sha256"] = work.tokens_sha256
-        if grad_norm is not None:
-            return record
-        culprit = steepest(outcome, self.engine.gather) if outcome.finite else outcome.culprit
-        return {**record, "skipped": skipped_at("grad_norm" if outcome.finite else "loss", culprit)}
+        return outcome, counted, self.engine.step(lr)
 
     @torch.no_grad()
     def evaluate(self, work: Work, io: OperationIO) -> EvaluatedBatch:

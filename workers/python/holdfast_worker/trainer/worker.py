@@ -248,7 +248,7 @@ class Worker:
         """
         self.held, self.trained, self.average = None, None, None
         check_schedule(args.optimizer.schedule)
-        saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
+        saved, steps_done, skipped, state, scale = args.checkpoint, 0, 0, None, None
         base = model_directory(args.model_path)
         world_size = self.context.world_size
         if saved is not None:
@@ -258,6 +258,7 @@ class Worker:
             check_same(str(record["optimizer"].get("name", "adamw")), args.optimizer)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
+            scale = record.get("loss_scale")
             state = Path(saved.dir) / "state"
         else:
             io.progress("verify", 0)
@@ -266,6 +267,7 @@ class Worker:
         io.progress("load", 0)
         self.source = self._source(base, saved and Path(saved.dir) / "hf")
         self.engine.open(self.source, optimizer=args.optimizer, state=state, world_size=world_size)
+        self.engine.loss_scale.restore(scale)
         if self.spec.ema_decay is not None:
             self.average = MovingAverage(self.engine, decay=self.spec.ema_decay, state=state)
         if saved is not None:
@@ -394,6 +396,8 @@ class Worker:
         }
         if self.skipped:
             record["skipped"] = self.skipped
+        if self.engine.loss_scale.changes:
+            record["loss_scale"] = self.engine.loss_scale.state()
         return checkpoint.save(
             self.engine,
             self.source,

@@ -97,6 +97,7 @@ class StepRecord(TypedDict):
     grad_norm: float | None
     skipped: NotRequired[SkippedStep]
     lr: float
+    loss_scale: NotRequired[float]
     n_tokens: float
     n_sequences: float
     micro_batches: int

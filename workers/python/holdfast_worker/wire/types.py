@@ -241,7 +241,7 @@ class RewardProcess(Received, frozen=True, kw_only=True):
 
 class RewardModelSettings(Received, frozen=True, kw_only=True):
     path: str
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Literal["float32", "bfloat16", "float16"]
     device: Literal["auto", "cpu", "cuda"]
     threads: int
     template_arguments: dict[str, JsonValue]
@@ -260,7 +260,7 @@ class CompletionItem(Received, frozen=True, kw_only=True):
 class TrainerSpec(Received, frozen=True, kw_only=True):
     engine: Literal["torch", "deepspeed"]
     zero: int
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Literal["float32", "bfloat16", "float16"]
     logits_chunk_tokens: int | None
     packing: bool
     dropout: Number
@@ -360,7 +360,7 @@ class TrainerSave(Received, frozen=True, kw_only=True):
 
 class SamplerSpec(Received, frozen=True, kw_only=True):
     engine: Literal["huggingface", "vllm"]
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Literal["float32", "bfloat16", "float16"]
     threads: int
     device: Literal["auto", "cpu", "cuda"]
     max_model_len: int | None

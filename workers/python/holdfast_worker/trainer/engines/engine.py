@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.engines.loss_scale import LossScale
 from holdfast_worker.weights import Tensors
 from holdfast_worker.wire.types import Optimizer, TrainerSpec
 
@@ -28,6 +29,7 @@ class TrainingEngine(Protocol):
     """
 
     spec: TrainerSpec
+    loss_scale: LossScale  # Losses are multiplied by it, gradients divided before their norm.
     rank: int
     world_size: int
     device: str

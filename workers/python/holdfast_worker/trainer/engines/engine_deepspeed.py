@@ -19,6 +19,7 @@ from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.rank.rendezvous import join_group
 from holdfast_worker.trainer.disk_room import trained_bytes
 from holdfast_worker.trainer.engines.engine import change_settings
+from holdfast_worker.trainer.engines.loss_scale import LossScale
 from holdfast_worker.trainer.engines.optimizers import optimizer_of
 from holdfast_worker.trainer.engines.universal import TAG, undo_sharing, universal
 from holdfast_worker.trainer.model.model_source import ModelSource, saved_names
@@ -81,12 +82,15 @@ class DeepSpeedEngine:
         self.spec, self.device = spec, device
         self.rank, self.world_size, self.home = context.rank, context.world_size, context.home
         self.stage = spec.zero
+        self.loss_scale = LossScale(spec.dtype)
         self.model: Any = None
         self.module: Any = None
         if (
             device == "cpu"
         ):  # Serves only inference, and would be compiled here by every rank at once.
             deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+            # DeepSpeed asks whether the CPU has float16 instructions; torch computes it without them.
+            deepspeed.get_accelerator().is_fp16_supported = lambda: True
         backend = "gloo" if device == "cpu" else "nccl"
         join_group(context, backend=backend, timeout=COLLECTIVE_TIMEOUT)
         deepspeed.init_distributed(  # Uses the existing group.
@@ -123,7 +127,7 @@ class DeepSpeedEngine:
             self._partition(module, config)
         self.model = deepspeed.initialize(model=module, optimizer=stepper, config=config)[0]
         self.module = self.model.module
-        if self.stage == 0 and self.spec.dtype == "bfloat16":
+        if self.stage == 0 and self.spec.dtype != "float32":
             self._undo_first_step()
         if state is None:
             return
@@ -190,13 +194,15 @@ class DeepSpeedEngine:
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
-            # bfloat16 sums lose bits over many micro-batches; stage 0 has no other type.
+            # Sums in 16 bits lose bits over many micro-batches; stage 0 has no other type.
             "data_types": {
                 "grad_accum_dtype": "fp32"
                 if self.stage > 0 or self.spec.dtype == "float32"
                 else None
             },
             "bf16": {"enabled": self.spec.dtype == "bfloat16"},
+            # To DeepSpeed the scale is fixed: `backward` sets it.
+            "fp16": {"enabled": self.spec.dtype == "float16", "loss_scale": 1.0},
             "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": {
                 "stage": self.stage,
@@ -226,7 +232,7 @@ class DeepSpeedEngine:
 
     def _undo_first_step(self) -> None:
         """
-        Stage 0 in bfloat16 creates the optimizer's state by a step with zero gradients (0.19.8,
+        Stage 0 in 16 bits creates the optimizer's state by a step with zero gradients (0.19.8,
         fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its
         bias correction, one too high.
         """
@@ -237,6 +243,11 @@ class DeepSpeedEngine:
                 torch._foreach_copy_(masters, weights)
 
     def backward(self, loss: Any, boundary: bool) -> None:
+        if self.loss_scale.changes:
+            self.model.optimizer.loss_scale = self.loss_scale.value
+            # Without ZeRO its optimizer divides by the scale, and nothing multiplies (0.19.8).
+            if self.stage == 0:
+                loss = self.loss_scale.scaled(loss)
         self.model.set_gradient_accumulation_boundary(boundary)
         self.model.backward(loss, scale_wrt_gas=False)
 
@@ -258,6 +269,7 @@ class DeepSpeedEngine:
             parameter for parameter in self.module.parameters() if parameter.grad is not None
         ]
         norm = torch.nn.utils.get_total_norm([parameter.grad.float() for parameter in parameters])
+        norm /= self.loss_scale.value
         grad_norm = norm.item()
         if not math.isfinite(grad_norm):
             for parameter in parameters:

@@ -1,5 +1,5 @@
 """
-Plain torch on one rank. In bfloat16 it keeps what DeepSpeed keeps: float32 weights and float32
+Plain torch on one rank. In 16 bits it keeps what DeepSpeed keeps: float32 weights and float32
 gradient sums.
 """
 
@@ -14,6 +14,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engines.engine import change_settings
+from holdfast_worker.trainer.engines.loss_scale import LossScale
 from holdfast_worker.trainer.engines.optimizers import optimizer_of
 from holdfast_worker.trainer.model.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.model.opening import open_trained
@@ -35,6 +36,7 @@ class TorchEngine:
     def __init__(self, spec: TrainerSpec, device: str) -> None:
         self.spec = spec
         self.device = device
+        self.loss_scale = LossScale(spec.dtype)
         self._forget()
 
     def _forget(self) -> None:
@@ -85,7 +87,7 @@ class TorchEngine:
         self.clip = optimizer.clip_grad_norm
 
     def backward(self, loss: Any, boundary: bool) -> None:
-        loss.backward()
+        self.loss_scale.scaled(loss).backward()
         if self.mixed:
             self._move_gradients()
 
@@ -105,6 +107,8 @@ class TorchEngine:
 
     def step(self, lr: float) -> float | None:
         gradients = [master.grad for master in self.masters if master.grad is not None]
+        if self.loss_scale.value != 1:
+            torch._foreach_div_(gradients, self.loss_scale.value)
         norm = get_total_norm(gradients)
         grad_norm = norm.item()
         if not math.isfinite(grad_norm):
