@@ -76,9 +76,9 @@ export const Schedule = z.strictObject({
 });
 
 const /** @internal */ optimizerSchema = z.strictObject({
-  name: z.enum(["adamw", "adamw_8bit", "muon", "adafactor"]).optional().describe(
+  name: z.enum(["adamw", "adamw_8bit", "muon", "adafactor"]).default("adamw").describe(
     "adamw; adamw_8bit, whose moments have 8 bits; muon for the hidden matrices, with AdamW for " +
-      "the rest; or adafactor. Absent: adamw.",
+      "the rest; or adafactor.",
   ).register(setting, {
     numerics: false,
     fork: { fixed: "round_1", why: "optimizers cannot share their state" },

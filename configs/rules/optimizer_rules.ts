@@ -19,7 +19,7 @@ export function optimizersOf(
 function wholeMatrices(blocks: Blocks): Issue[] {
   const { trainer, value_model } = blocks;
   if (!trainer) return [];
-  return optimizersOf(blocks).flatMap(([block, { name = "adamw" }]) => {
+  return optimizersOf(blocks).flatMap(([block, { name }]) => {
     const of = block === "value_model" ? valueTrainer(trainer, value_model!) : trainer;
     const { engine, zero } = of;
     if (name === "adamw" || engine !== "deepspeed" || zero === 0) return [];

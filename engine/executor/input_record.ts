@@ -35,14 +35,16 @@ export function fieldTexts(input: unknown): Record<string, string> {
   return Object.fromEntries(written(input).fields);
 }
 
-/** `pieces`: the canonical JSON of all of it. An input that is no object has one field, `input`. */
+/** `pieces`: the canonical JSON of all of it. A list has its items as fields, other values one, `input`. */
 type Written = { fields: Field[]; pieces: string[] };
 
 function written(input: unknown): Written {
   const fields = canonicalFields(input);
   if (fields !== null) return { fields, pieces: objectOf(fields) };
   const text = canonicalJson(input);
-  return { fields: [["input", text]], pieces: [text] };
+  const items = Array.isArray(input) ? input : null;
+  const named = items?.map((item, i): Field => [`${i}`, canonicalJson(item)]);
+  return { fields: named ?? [["input", text]], pieces: [text] };
 }
 
 function hashOf({ name, version }: HashedStage, pieces: string[]): string {

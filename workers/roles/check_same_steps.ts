@@ -1,7 +1,12 @@
 import { RemadeDifferentlyError } from "../../engine/mod.ts";
 
 /** What two trainings of a batch must have in common, bit for bit. */
-type Step = { loss: number | null; grad_norm: number | null; tokens_sha256?: string };
+type Step = {
+  loss: number | null;
+  grad_norm: number | null;
+  loss_scale?: number;
+  tokens_sha256?: string;
+};
 
 /**
  * The redone steps of a version must have the recorded bits, or the weights would differ from those
@@ -22,12 +27,16 @@ export function checkSameSteps(
     );
   }
   const isSame = (one: Step, other: Step | undefined) =>
-    Object.is(one.loss, other?.loss) && Object.is(one.grad_norm, other?.grad_norm);
+    Object.is(one.loss, other?.loss) && Object.is(one.grad_norm, other?.grad_norm) &&
+    one.loss_scale === other?.loss_scale;
   if (redone.length === recorded.length && redone.every((one, i) => isSame(one, recorded[i]))) {
     return;
   }
   const show = (steps: readonly Step[]) =>
-    steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
+    steps.map(({ loss, grad_norm, loss_scale }) =>
+      `loss ${loss}, grad_norm ${grad_norm}` +
+      (loss_scale === undefined ? "" : `, loss_scale ${loss_scale}`)
+    ).join("; ");
   throw new RemadeDifferentlyError(
     `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the ` +
       `recorded one: recorded ${show(recorded)}; redone ${show(redone)}. ` +

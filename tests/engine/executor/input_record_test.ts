@@ -29,6 +29,14 @@ Deno.test("an input without fields is one part, named input", () => {
   }
 });
 
+Deno.test("a list has a part for each of its items", () => {
+  deepStrictEqual(partsOf([7, { a: 1 }]), { 0: hashJson(7), 1: hashJson({ a: 1 }) });
+  deepStrictEqual(fieldTexts([7, null]), { 0: "7", 1: "null" });
+  const long = ["x".repeat(5000), 1];
+  const json = `"parts":${canonicalJson(partsOf(long))}`;
+  strictEqual(inputRecord({ name: "train", version: 3 }, long).json, json);
+});
+
 Deno.test("an input has one hash, whether its record has it whole or as a hash per field", () => {
   const stage = { name: "train", version: 3 };
   const hash = (input: unknown) => sha256Hex(`train@3\n${canonicalJson(input)}`);

@@ -244,10 +244,17 @@ def test_a_function_whose_file_is_in_the_machines_keeps_it(
         assert result["metrics"]["device"] == SHM.stat().st_dev
 
 
+@pytest.mark.parametrize("named", ["{place}", "{shm}", "{link}/x", "/usr/lib:{place}"])
 def test_a_variable_that_names_a_place_in_the_machines_keeps_it(
-    pool_of: MakePool, source: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    pool_of: MakePool,
+    source: Path,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    named: str,
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(place))
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.setenv("PYTHONNAMES", named.format(place=place, shm=SHM, link=tmp_path / "link"))
     (result,) = pool_of(f"{source}:size", processes=1).score(items("x"), timeout_ms=5_000)
     assert result["metrics"]["device"] == SHM.stat().st_dev
 

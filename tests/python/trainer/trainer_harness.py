@@ -21,6 +21,7 @@ from holdfast_worker.wire.types import Batch
 
 PACKAGE_ROOT = Path(__file__).parents[3] / "workers" / "python"
 OPTIMIZER: dict[str, Any] = {
+    "name": "adamw",
     "lr": 1e-3,
     "betas": [0.9, 0.999],
     "eps": 1e-8,

@@ -31,6 +31,15 @@ Deno.test("checkSameSteps() refuses a different bit, a sign of zero and a missin
   );
 });
 
+Deno.test("checkSameSteps() refuses another loss scale, and shows it", () => {
+  const of = (loss_scale: number) => [{ ...step(1), loss_scale }];
+  checkSameSteps(VERSION, { recorded: of(4), redone: of(4) });
+  throws(
+    () => checkSameSteps(VERSION, { recorded: of(4), redone: of(2) }),
+    /recorded loss 1, grad_norm 1, loss_scale 4; redone loss 1, grad_norm 1, loss_scale 2\. /,
+  );
+});
+
 Deno.test("checkSameSteps() says when rows are rendered to other tokens, or may be", () => {
   const of = (loss: number, tokens_sha256?: string) => [{ ...step(loss), tokens_sha256 }];
   const message = (recorded: ReturnType<typeof of>, redone: ReturnType<typeof of>) => {

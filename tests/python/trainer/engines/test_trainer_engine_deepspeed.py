@@ -183,23 +183,43 @@ def test_two_ranks_take_the_steps_of_one_torch_rank(script, tmp_path, zero):
     assert answers[6]["tensors"] == weights.manifest_of_directory(tmp_path / "out")[0]
 
 
-@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+OPTIMIZER_OFFLOADED = {"optimizer": True, "parameters": False}
+OFFLOADED = {"optimizer": True, "parameters": True}
+
+
+@pytest.mark.parametrize(
+    ("zero", "offload"),
+    [
+        (0, None),
+        (1, None),
+        (1, OPTIMIZER_OFFLOADED),
+        (2, None),
+        (2, OPTIMIZER_OFFLOADED),
+        (3, None),
+        (3, OFFLOADED),
+    ],
+)
 def test_two_ranks_in_float16_take_the_steps_of_one_torch_rank_whose_gradients_overflow(
-    script, tmp_path, zero
+    script, tmp_path, zero, offload
 ):
-    advantage = {"kind": "sequence", "values": [(-1) ** place * 300.0 for place in range(20)]}
-    answers = (
-        script().create().load().train(0, 3, advantage=advantage).run(zero=zero, dtype="float16")
-    )
-    taken = [answer["steps"][0] for answer in answers[0][3:6]]
-    expected = torch_steps(tmp_path / "torch", 3, dtype="float16", advantage=advantage)
-    for ours, theirs in zip(taken, expected, strict=True):
-        assert "skipped" not in ours and "skipped" not in theirs
+    def advantage(size):
+        values = [(-1) ** place * size for place in range(20)]
+        return {"advantage": {"kind": "sequence", "values": values}}
+
+    work = script().create().load().train(0, 2, **advantage(300.0))
+    # At no scale: skipped. The step after it has nothing of it.
+    work.train(2, 3, **advantage(1e30)).rename("v3", "v2").train(2, 3, **advantage(300.0))
+    spec = {} if offload is None else {"offload": offload}
+    answers = work.run(zero=zero, dtype="float16", **spec)
+    steps = [answer["steps"][0] for answer in answers[0] if "steps" in answer]
+    assert [one.get("skipped", {}).get("cause") for one in steps] == [None, None, "grad_norm", None]
+    expected = torch_steps(tmp_path / "torch", 3, dtype="float16", **advantage(300.0))
+    for ours, theirs in zip([*steps[:2], steps[3]], expected, strict=True):
         # A rank's gradients are twice as large before they are averaged.
         assert theirs["loss_scale"] / ours["loss_scale"] in (1, 2) and ours["loss_scale"] < START
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-2, abs=1e-2)
         assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=2e-2)
-    assert [rank[3:6] for rank in answers] == [answers[0][3:6]] * 2
+    assert answers[1][3:] == answers[0][3:]
 
 
 def test_zero_2_refuses_a_flipped_shard_on_every_rank_and_scores_on_both(script, tmp_path):

@@ -172,13 +172,13 @@ def test_training_from_a_checkpoint_gives_the_bits_of_training_on(tmp_path, name
 @pytest.mark.parametrize("name", NAMES)
 def test_other_optimizers_learn_something_else_than_adamw(tmp_path, name):
     found = []
-    for k, settings in enumerate(({}, {"name": "adamw"}, {"name": name})):
+    for k, settings in enumerate(({}, {"name": name})):
         trainer = Trainer(tmp_path / str(k))
         trainer.create()
         trainer.load(**settings)
         steps(trainer, ["v0", "v1"])
         found.append(published(trainer, "v1")["digest"])
-    assert found[0] == found[1] != found[2]
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -126,12 +126,15 @@ def _mount_shared_memory(code: RewardCode) -> None:
 
 
 def _needs_the_machines(code: RewardCode) -> bool:
-    """Whether what a process starts with is in the machine's /dev/shm: the function, its settings,
-    the interpreter, the directory, or what a variable names.
+    """Whether what a process starts with is in the machine's /dev/shm, also through links: the
+    function, its settings, the interpreter, the directory, or what a variable names.
     """
-    file = os.path.realpath(code.function)
-    named = [code.to_json(), file, os.getcwd(), *sys.path, *os.environ.values()]
-    return any(f"{SHARED_MEMORY}/" in text for text in named)
+    named = [code.function.rpartition(":")[0], os.getcwd(), *sys.path, *os.environ.values()]
+    paths = [path for text in named for path in text.split(os.pathsep) if path.startswith("/")]
+    machines = f"{SHARED_MEMORY}/"
+    return machines in (code.settings or "") or any(
+        f"{os.path.realpath(path)}/".startswith(machines) for path in paths
+    )
 
 
 def _fork_below(channel_fd: int) -> None:

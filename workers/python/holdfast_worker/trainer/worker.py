@@ -19,7 +19,7 @@ from holdfast_worker.model_opening import Opening
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.rank.failures import cause_of
 from holdfast_worker.trainer import checkpoint, numerics
-from holdfast_worker.trainer.engines.engine import check_same, name_of
+from holdfast_worker.trainer.engines.engine import check_same
 from holdfast_worker.trainer.engines.schedule import check_schedule, factor
 from holdfast_worker.trainer.engines.skipped_step import too_many
 from holdfast_worker.trainer.model.adapter import adapted_source
@@ -255,7 +255,7 @@ class Worker:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
             record = checkpoint.read_record(Path(saved.dir), self.numerics)
-            check_same(str(record["optimizer"].get("name", "adamw")), args.optimizer)
+            check_same(str(record["optimizer"]["name"]), args.optimizer)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
             scale = record.get("loss_scale")
@@ -330,7 +330,7 @@ class Worker:
         if optimizer == self.optimizer:
             return
         check_schedule(optimizer.schedule)
-        check_same(name_of(self.optimizer), optimizer)
+        check_same(self.optimizer.name, optimizer)
         self.engine.change(optimizer)
         self.optimizer = optimizer
 

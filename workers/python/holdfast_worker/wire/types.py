@@ -50,7 +50,7 @@ class Schedule(Received, frozen=True, kw_only=True):
 
 
 class Optimizer(Received, frozen=True, kw_only=True):
-    name: Literal["adamw", "adamw_8bit", "muon", "adafactor"] | UnsetType = UNSET
+    name: Literal["adamw", "adamw_8bit", "muon", "adafactor"]
     lr: Number
     betas: list[Number]
     eps: Number

@@ -144,15 +144,11 @@ def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
             group["weight_decay"] = optimizer.weight_decay
 
 
-def name_of(optimizer: Optimizer) -> str:
-    return optimizer.name or "adamw"
-
-
 def check_same(held: str, wanted: Optimizer) -> None:
     """Raises if the state of the optimizer `held` would continue as that of a different one."""
-    if held == name_of(wanted):
+    if held == wanted.name:
         return
     raise BadDataError(
-        f"Cannot continue with optimizer {name_of(wanted)} because the state is that of "
+        f"Cannot continue with optimizer {wanted.name} because the state is that of "
         f"{held}: start a new run to change it"
     )

@@ -258,7 +258,13 @@ class DeepSpeedEngine:
             return self._step_unsharded()
         # If the norm is not finite, no rank steps and the gradients are dropped.
         self.model.step()
-        return float(self.model.get_global_grad_norm()) if self.model.was_step_applied() else None
+        if self.model.was_step_applied():
+            return float(self.model.get_global_grad_norm())
+        if self.stage < 3 and self.spec.offload.optimizer:
+            # In 16 bits it keeps the gradients, and would add the next ones to them (0.19.8).
+            gradients = self.model.optimizer.averaged_gradients
+            gradients.update(dict.fromkeys(gradients))
+        return None
 
     def _step_unsharded(self) -> float | None:
         """

@@ -14,7 +14,6 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engines.engine import (
     ParameterGroup,
     adamw_settings,
-    name_of,
     parameter_groups,
 )
 from holdfast_worker.wire.types import Optimizer
@@ -28,7 +27,7 @@ def optimizer_of(
     in place of a parameter. `fused` is AdamW's.
     """
     groups = parameter_groups(model, optimizer)
-    name = name_of(optimizer)
+    name = optimizer.name
     if name == "muon":
         groups = _by_rule(model, groups)
     if name == "adamw_8bit":
