@@ -361,7 +361,10 @@ Deno.test("a start is refused before anything is recorded, with every reason at 
     [{ model: { path: "/other" } }, /model\.path: is \/other, and \S+\/model in run 'a'/],
     [{ trainer: { lora: {} } }, /trainer\.lora\.rank: is 16, and null in run 'a'/],
     [{ trainer: { engine: "deepspeed", zero: 2 } }, /engine: is deepspeed.*\n.*zero: is 2, and 0/],
-    [{ trainer: { optimizer: { name: "muon" } } }, /optimizer\.name: is muon, and null in run 'a'/],
+    [
+      { trainer: { optimizer: { name: "muon" } } },
+      /optimizer\.name: is muon, and adamw in run 'a'/,
+    ],
     [
       { trainer: { optimizer: { weight_decay: 0.1 } } },
       /optimizer\.weight_decay: is 0\.1, and 0 in/,
