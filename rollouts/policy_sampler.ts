@@ -12,7 +12,9 @@ import {
   type Published,
   rebuild,
   type RestartCause,
+  RoleWorkers,
   samplerRole,
+  type Turns,
 } from "../workers/mod.ts";
 
 export type Republish = (published: Published, caller: Caller) => Promise<unknown>;
@@ -32,11 +34,7 @@ export type Generated = {
  * it.
  */
 export class PolicySampler {
-  readonly #operators: Operator[];
-  readonly #idle: Operator[];
-  readonly #waiting: ((operator: Operator) => void)[] = [];
-  /** Settles with the last work given to each sampler. */
-  readonly #tails = new Map<Operator, Promise<unknown>>();
+  readonly #workers: RoleWorkers<typeof samplerRole>;
   readonly #restart: RestartCause;
   /** The samplers that have received a publication from this engine. */
   readonly #loaded = new Set<Operator>();
@@ -46,18 +44,25 @@ export class PolicySampler {
 
   /**
    * `restart`: how the previous engine ended, if there was one. `republish`: rewrites a publication
-   * whose files were dropped meanwhile; without it they must still exist.
+   * whose files were dropped meanwhile; without it they must still exist. `turns`: of everybody who
+   * calls the operators; absent: nobody else does.
    */
-  constructor(options: { operators: Operator[]; restart?: RestartCause; republish?: Republish }) {
+  constructor(
+    options: {
+      operators: Operator[];
+      restart?: RestartCause;
+      republish?: Republish;
+      turns?: Turns;
+    },
+  ) {
     this.#restart = options.restart ?? "engine_lost";
     this.#republish = options.republish ?? null;
-    this.#operators = options.operators;
-    this.#idle = [...options.operators];
+    this.#workers = new RoleWorkers(samplerRole, options.operators, options.turns);
   }
 
   /** How many workers sample. */
   get count(): number {
-    return this.#operators.length;
+    return this.#workers.count;
   }
 
   /** Puts a publication on every sampler; each proves that the weights reached its kernels. */
@@ -65,16 +70,12 @@ export class PolicySampler {
     { policy, publication }: Published,
     caller: Caller,
   ): Promise<{ probe_sha256: string; seconds: number }[]> {
-    return await Promise.all(
-      this.#operators.map((wanted) =>
-        this.#using(wanted, async (operator) => {
-          const loaded = await this.#load(operator, { policy, publication }, caller);
-          const loss = operator.takeLoss?.() ?? null;
-          if (loss) await recordLoaded(caller, { ...loss, version: policy.version });
-          return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
-        })
-      ),
-    );
+    return await this.#workers.eachInTurn(caller, async (operator) => {
+      const loaded = await this.#load(operator, { policy, publication }, caller);
+      const loss = operator.takeLoss?.() ?? null;
+      if (loss) await recordLoaded(caller, { ...loss, version: policy.version });
+      return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
+    });
   }
 
   /**
@@ -99,9 +100,9 @@ export class PolicySampler {
       slab: promptsOf(slab),
       ...rest,
     };
-    const holder = await this.#holder(args, caller);
+    const holder = await this.#workers.holder("generate", args, caller);
     if (!holder) await onNew?.();
-    return await this.#using(holder, async (operator) => {
+    const generateOn = async (operator: Operator) => {
       const bring = async (held: string | null) => {
         const cause = this.#loaded.has(operator) ? "worker_lost" : this.#restart;
         const { seconds } = await this.#load(operator, published, caller);
@@ -119,14 +120,8 @@ export class PolicySampler {
         );
       }
       return { ...output, slab };
-    });
-  }
-
-  async #holder(args: unknown, caller: Caller): Promise<Operator | null> {
-    const held = await Promise.all(
-      this.#operators.map((operator) => operator.holds?.("generate", args, caller)),
-    );
-    return this.#operators[held.indexOf(true)] ?? null;
+    };
+    return await this.#workers.turn(caller, generateOn, holder);
   }
 
   async #load(operator: Operator, published: Published, caller: Caller) {
@@ -187,28 +182,6 @@ export class PolicySampler {
     });
     this.#writing = turn.catch(() => {}); // Its caller handles it; the next one still starts.
     await turn;
-  }
-
-  /**
-   * Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. One at a
-   * time: between loading a version and using it, no other version may be loaded on that sampler.
-   */
-  async #using<T>(wanted: Operator | null, work: (operator: Operator) => Promise<T>): Promise<T> {
-    const operator = wanted ?? this.#idle.shift() ??
-      await new Promise<Operator>((resolve) => this.#waiting.push(resolve));
-    const turn = (this.#tails.get(operator) ?? Promise.resolve()).then(() => work(operator));
-    this.#tails.set(operator, turn.catch(() => undefined));
-    try {
-      return await turn;
-    } finally {
-      if (wanted === null) this.#release(operator);
-    }
-  }
-
-  #release(operator: Operator): void {
-    const next = this.#waiting.shift();
-    if (next) next(operator);
-    else this.#idle.push(operator);
   }
 }
 

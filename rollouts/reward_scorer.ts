@@ -9,6 +9,7 @@ import {
   rewardRole,
   RoleWorkers,
   type ScoredItem,
+  type Turns,
 } from "../workers/mod.ts";
 import { combineScores, combineTokens, type Shaped, type Shaping } from "./combine_scores.ts";
 import { type Identity, type KeptScore, type KeptScores, scoreKeys } from "./kept_scores.ts";
@@ -54,17 +55,19 @@ export class RewardScorer {
 
   /**
    * `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`:
-   * for long rows. `kept`: where results are kept; absent: nowhere.
+   * for long rows. `kept`: where results are kept; absent: nowhere. `turns`: of everybody who calls
+   * the group; absent: nobody else does.
    */
   constructor(
     options: {
       pool: Operator | null;
       artifacts: Pick<ArtifactStore, "put">;
       kept?: KeptScores | null;
+      turns?: Turns;
     },
   ) {
     this.#kept = options.kept ?? null;
-    this.#pool = options.pool && new RoleWorkers(rewardRole, [options.pool]);
+    this.#pool = options.pool && new RoleWorkers(rewardRole, [options.pool], options.turns);
     this.#artifacts = options.artifacts;
   }
 

@@ -14,7 +14,7 @@ type Output<R extends AnyRole, Op extends OperationOf<R>> = z.output<Of<R, Op>["
 /** What an operation of a role takes. */
 export type ArgumentsOf<R extends AnyRole, Op extends OperationOf<R>> = z.input<Of<R, Op>["args"]>;
 /** The answer of a rank that did the work. */
-export type AnswerOf<R extends AnyRole, Op extends OperationOf<R>> = Exclude<
+type AnswerOf<R extends AnyRole, Op extends OperationOf<R>> = Exclude<
   Output<R, Op>,
   NotResident
 >;

@@ -97,6 +97,7 @@ export * from "./sampler_config.ts";
 export * from "./trainer/trainer_config.ts";
 export * from "./trainer/value_model_config.ts";
 export { workerEnvironment } from "./processes/worker_environment.ts";
+export { Turns } from "./turns.ts";
 export { readWorkerStates, WorkerState } from "./fleet/worker_states.ts";
 export * from "./workers.ts";
 export * from "./workers_config.ts";

@@ -7,14 +7,14 @@ import {
   done,
   type OperationOf,
 } from "./ask.ts";
-import { type CallOptions, callOptions } from "./call.ts";
+import { callOptions } from "./call.ts";
 import type { Caller, Operator } from "./operator.ts";
 import type { AnyRole, NotResident } from "./roles/role.ts";
-import { unlessAborted } from "./unless_aborted.ts";
+import { Turns } from "./turns.ts";
 
 /**
- * The workers of a role from the point of view of stages. Any of them takes the next operation. A
- * worker that lacks what the operation needs is rebuilt first, as the role declares.
+ * The workers of a role from the point of view of stages. The first free one takes the next
+ * operation. A worker that lacks what the operation needs is rebuilt first, as the role declares.
  *
  * @example
  * ```ts
@@ -24,44 +24,78 @@ import { unlessAborted } from "./unless_aborted.ts";
  */
 export class RoleWorkers<R extends AnyRole> {
   readonly #role: R;
-  /** Open operations of each worker, and the end of the last one. */
-  readonly #workers: Map<Operator, { given: number; tail: Promise<void> }>;
+  readonly #operators: readonly Operator[];
+  readonly #turns: Turns;
 
-  /** Uses these groups of the role. */
-  constructor(role: R, operators: readonly Operator[]) {
+  /** Uses these groups of the role. `turns`: of everybody who calls them. Absent: nobody else does. */
+  constructor(role: R, operators: readonly Operator[], turns: Turns = new Turns()) {
     this.#role = role;
-    this.#workers = new Map(
-      operators.map((operator) => [operator, { given: 0, tail: Promise.resolve() }]),
-    );
+    this.#operators = operators;
+    this.#turns = turns;
   }
 
   /** How many groups of the role there are. */
   get count(): number {
-    return this.#workers.size;
+    return this.#operators.length;
   }
 
-  /** Calls an operation. A worker that was lost since the last one is recorded as recovered. */
+  /** Calls an operation, on the worker that has this work from an earlier engine if there is one. */
   async ask<Op extends OperationOf<R>>(
     op: Op,
     args: ArgumentsOf<R, Op>,
     caller: Caller,
   ): Promise<Answered<R, Op>> {
-    const operator = await this.#holder(op, args, caller) ?? this.#leastGiven();
-    const answered = await this.#inTurn(
-      operator,
+    const holder = await this.holder(op, args, caller);
+    return await this.turn(
       caller,
-      () => this.#resident(operator, [op, args], caller),
+      (operator) => this.#resident(operator, [op, args], caller),
+      holder,
     );
-    const loss = operator.takeLoss?.() ?? null;
-    if (loss) {
-      await caller.record("recovery", caller.key, {
-        ...loss,
-        action: "restart",
-        version: null,
-        batches_redone: 0,
-      });
+  }
+
+  /** The worker that has this work from an earlier engine. */
+  async holder(op: string, args: unknown, caller: Caller): Promise<Operator | null> {
+    const held = await Promise.all(
+      this.#operators.map((operator) => operator.holds?.(op, args, callOptions(caller))),
+    );
+    return this.#operators[held.indexOf(true)] ?? null;
+  }
+
+  /** Runs `work` with each worker, as `turn` does. The results are in the groups' order. */
+  async eachInTurn<T>(caller: Caller, work: (operator: Operator) => Promise<T>): Promise<T[]> {
+    return await Promise.all(
+      this.#operators.map((operator) => this.turn(caller, work, operator)),
+    );
+  }
+
+  /**
+   * Runs `work` with `wanted`, or with the first free worker, to itself: nothing may come between
+   * rebuilding a worker and the operation that needs it. A loss that `work` did not take is recorded
+   * as recovered by a restart.
+   */
+  async turn<T>(
+    caller: Caller,
+    work: (operator: Operator) => Promise<T>,
+    wanted: Operator | null = null,
+  ): Promise<T> {
+    if (this.count === 0) {
+      const { name } = this.#role;
+      throw new InvalidInputError(
+        `Cannot ask a ${name} because the run has none. ` +
+          `Fix: add a block '${name}' that plans a group to the configuration`,
+        { role: name },
+      );
     }
-    return answered;
+    const among = wanted === null ? this.#operators : [wanted];
+    return await this.#turns.take(among, caller, async (operator) => {
+      const outcome = await work(operator);
+      const loss = operator.takeLoss?.() ?? null;
+      if (loss) {
+        const row = { ...loss, action: "restart", version: null, batches_redone: 0 };
+        await caller.record("recovery", caller.key, row);
+      }
+      return outcome;
+    });
   }
 
   /** Retries once after the worker that refused was rebuilt. */
@@ -85,41 +119,6 @@ export class RoleWorkers<R extends AnyRole> {
       );
     };
     return await askResident(() => asked(op, args), { bring });
-  }
-
-  /** Nothing may run on a worker between its rebuild and the operation that needed it. */
-  async #inTurn<T>(
-    operator: Operator,
-    { signal }: CallOptions,
-    work: () => Promise<T>,
-  ): Promise<T> {
-    const { given, tail } = this.#workers.get(operator)!;
-    const turn = unlessAborted(tail, signal).then(work);
-    const over = Promise.allSettled([tail, turn]).then(() =>
-      void this.#workers.get(operator)!.given--
-    );
-    this.#workers.set(operator, { given: given + 1, tail: over });
-    return await turn;
-  }
-
-  /** The worker that has this work from an earlier engine. */
-  async #holder(op: string, args: unknown, caller: Caller): Promise<Operator | null> {
-    const all = [...this.#workers.keys()];
-    const held = await Promise.all(
-      all.map((operator) => operator.holds?.(op, args, callOptions(caller))),
-    );
-    return all[held.indexOf(true)] ?? null;
-  }
-
-  #leastGiven(): Operator {
-    const [least] = [...this.#workers].toSorted(([, a], [, b]) => a.given - b.given);
-    if (least) return least[0];
-    const { name } = this.#role;
-    throw new InvalidInputError(
-      `Cannot ask a ${name} because the run has none. ` +
-        `Fix: add a block '${name}' that plans a group to the configuration`,
-      { role: name },
-    );
   }
 }
 

@@ -30,6 +30,7 @@ import {
   ROLES,
   RoleWorkers,
   samplerRole,
+  Turns,
   valueTrainer,
   type WorkerBlocks,
   type WorkerGroup,
@@ -189,6 +190,7 @@ export class WorkerGroups {
   readonly #options: WorkerGroupsOptions;
   readonly #planned: ReturnType<typeof plannedGroups>;
   readonly #groups: Map<string, LazyGroup>;
+  readonly #turns = new Turns();
   readonly #adoption: Adoption;
   readonly #devices: Devices;
   readonly #hostDevices: HostDevices;
@@ -205,18 +207,21 @@ export class WorkerGroups {
     this.#hostDevices = new HostDevices(this.#devices);
     this.#groups = new Map([...this.#planned.keys()].map((name) => [name, this.#lazy(name)]));
     const operators = new Map(roles.map((role) => [role, this.#operatorsOf(role)]));
-    this.byRole = new Map([...operators].map(([role, all]) => [role, new RoleWorkers(role, all)]));
+    this.byRole = new Map(
+      [...operators].map(([role, all]) => [role, new RoleWorkers(role, all, this.#turns)]),
+    );
     this.trainer = this.#trainer("trainer");
     this.critic = this.#planned.has("critic") ? this.#trainer("critic") : null;
     this.sampler = new PolicySampler({
       operators: operators.get(samplerRole)!,
+      turns: this.#turns,
       restart,
       republish: ({ policy, publication }, caller) =>
         this.trainer.publish(policy, publication.dir, caller),
     });
     const [pool] = operators.get(rewardRole)!;
     const { artifacts, kept } = options;
-    this.rewards = new RewardScorer({ pool: pool!, artifacts, kept });
+    this.rewards = new RewardScorer({ pool: pool!, turns: this.#turns, artifacts, kept });
   }
 
   /** All trainers. */
@@ -279,6 +284,7 @@ export class WorkerGroups {
     return new PolicyTrainer({
       ...(name === "critic" ? { group: name, block: "value_model" as const, head } : { head }),
       operator,
+      turns: this.#turns,
       artifacts,
       clock,
       restart,

@@ -2,6 +2,7 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import type { Caller, CallOptions, Loss, Operator } from "../../workers/mod.ts";
 import { RoleWorkers } from "../../workers/role_workers.ts";
 import { gate } from "./fixtures.ts";
+import { Turns } from "../../workers/turns.ts";
 import { trackerRole } from "./roles/tracker.ts";
 
 const args = { map: "paris", frames: [] };
@@ -91,6 +92,21 @@ Deno.test("RoleWorkers gives a worker nothing else while it is rebuilt", async (
   await Promise.all([other, follow()]);
   const one = ["follow", "open", "follow"];
   deepStrictEqual(trackers[0]!.calls, [...one, ...one]);
+});
+
+Deno.test("RoleWorkers keeps a worker from others who share its turns", async () => {
+  const tracker = new Tracker(1);
+  const turns = new Turns();
+  const [one, other] = [1, 2].map(() => new RoleWorkers(trackerRole, [tracker], turns));
+  const slow = gate();
+  const record = () => Promise.resolve();
+  const held = one!.turn({ key: "k", attempt: 1, record }, () => slow.opened);
+  const asked = other!.ask("follow", args, { key: "j", attempt: 1, record });
+  await new Promise((resolve) => setTimeout(resolve, 0)); // A turn: it would have been called.
+  deepStrictEqual(tracker.calls, []);
+  slow.open();
+  await held;
+  strictEqual((await asked).answers[0].pid, 1);
 });
 
 Deno.test("RoleWorkers lets a caller leave that waits for its turn", async () => {

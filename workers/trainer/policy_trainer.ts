@@ -18,7 +18,16 @@ import {
   type Clock,
   sha256Hex,
 } from "../../engine/mod.ts";
-import { type Answered, type Asked, askResident, isNotResident } from "../ask.ts";
+import {
+  type Answered,
+  type ArgumentsOf,
+  ask,
+  type Asked,
+  askResident,
+  isNotResident,
+  type OperationOf,
+} from "../ask.ts";
+import { type CallOptions, callOptions } from "../call.ts";
 import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import { ModelDigests } from "./model_digests.ts";
@@ -27,10 +36,11 @@ import { type Publication, wholeCheckpoint } from "./model_files.ts";
 import type { RestartCause } from "../failures/recovery.ts";
 import type { TrainerBlock } from "./replan.ts";
 import type { NotResident } from "../roles/role.ts";
-import type { EvaluatedBatch, RefusedRow } from "../roles/trainer.ts";
+import { type EvaluatedBatch, type RefusedRow, trainerRole } from "../roles/trainer.ts";
+import { RoleWorkers } from "../role_workers.ts";
 import { askedRoom, fitting } from "./room.ts";
 import { type RowLength, rowLengths } from "./row_lengths.ts";
-import { TrainerCalls, type TrainerOperation, type TrainerRole } from "./trainer_calls.ts";
+import type { Turns } from "../turns.ts";
 import {
   type CheckpointNote,
   ofGroup,
@@ -61,7 +71,12 @@ export type PolicyTrainerOptions = {
   non_finite_max?: number;
   /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
+  /** The turns of everybody who calls the operator. Absent: nobody else does. */
+  turns?: Turns;
 };
+
+type TrainerRole = typeof trainerRole;
+type TrainerOperation = OperationOf<TrainerRole>;
 
 /**
  * What a batch is trained with.
@@ -89,7 +104,7 @@ export type PublishTarget = { dir: string; form: "merged" | "adapter"; average?:
  */
 export class PolicyTrainer {
   readonly #options: PolicyTrainerOptions;
-  readonly #calls: TrainerCalls;
+  readonly #workers: RoleWorkers<TrainerRole>;
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
@@ -104,10 +119,11 @@ export class PolicyTrainer {
 
   /** For one group of ranks. Starts nothing until the first operation. */
   constructor(options: PolicyTrainerOptions) {
-    const { operator, group, artifacts, clock, checkpoints_dir, restart = "engine_lost" } = options;
+    const { operator, group, artifacts, clock, checkpoints_dir, restart = "engine_lost", turns } =
+      options;
     const recorded = ofGroup(options.recorded, group);
     this.#options = options;
-    this.#calls = new TrainerCalls(operator, group);
+    this.#workers = new RoleWorkers(trainerRole, [operator], turns);
     this.#artifacts = artifacts;
     const chain = this.#chain = new VersionChain(artifacts, recorded);
     this.#models = new ModelDigests(artifacts, options.recorded);
@@ -128,7 +144,11 @@ export class PolicyTrainer {
     optimizer: Optimizer,
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
-    const output = await this.#calls.alone("inspect_model", { dir: modelPath }, caller);
+    const { answers: [output] } = await this.#askStateless(
+      "inspect_model",
+      { dir: modelPath },
+      caller,
+    );
     const recorded = await this.#models.digestOf(modelPath);
     if (recorded !== null && recorded !== output.digest) {
       throw new BadDataError(
@@ -146,7 +166,7 @@ export class PolicyTrainer {
     const record = await this.#artifacts.putJson(
       { kind: "base", model_digest: output.digest, optimizer, head, lora },
     );
-    const note = { ...this.#calls.mark, record, model_path: modelPath, number: 0, steps: [] };
+    const note = { ...this.#mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
     this.#models.add(note);
     return { policy: { version: record.sha256, record, number: 0, model_path: modelPath }, note };
@@ -190,13 +210,13 @@ export class PolicyTrainer {
       non_finite_max,
     };
     const { answers: [{ steps }] } = await this.#resident(policy.version, caller, async () => {
-      const asked = await askedRoom(caller, (watched) => this.#calls.ask("train", args, watched));
+      const asked = await askedRoom(caller, (watched) => this.#ask("train", args, watched));
       if (!isNotResident(asked)) this.#newest = made; // Before the next turn: it may be `saveNow`.
       return asked;
     });
     await kept;
     const { model_path, number } = made;
-    const note = { ...this.#calls.mark, record, model_path, number, steps };
+    const note = { ...this.#mark, record, model_path, number, steps };
     this.#chain.add(made.version, note);
     return { policy: made, note };
   }
@@ -225,7 +245,7 @@ export class PolicyTrainer {
       const { answers: [{ columns }], blobs } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#calls.ask("score", args, watched)),
+        () => askedRoom(caller, (watched) => this.#ask("score", args, watched)),
       );
       const refs = await Promise.all(blobs.map((blob) => this.#artifacts.put(blob)));
       return Object.fromEntries(columns.map((column, i) => [column, refs[i]!]));
@@ -249,7 +269,7 @@ export class PolicyTrainer {
       const { answers: [evaluated] } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#calls.ask("evaluate", args, watched)),
+        () => askedRoom(caller, (watched) => this.#ask("evaluate", args, watched)),
       );
       return evaluated;
     });
@@ -288,7 +308,7 @@ export class PolicyTrainer {
       for (const { from, to } of await makeRoomFor(dir)) {
         caller.emit?.({ log: `${from} is a file, not a directory. It was set aside as ${to}` });
       }
-      return await this.#calls.ask("publish", args, caller);
+      return await this.#ask("publish", args, caller);
     });
     return publication;
   }
@@ -306,11 +326,11 @@ export class PolicyTrainer {
       const { answers } = await this.#resident(
         policy.version,
         caller,
-        () => this.#calls.ask("save", { version: policy.version, dir }, caller),
+        () => this.#ask("save", { version: policy.version, dir }, caller),
       );
       const saved = { ...wholeCheckpoint(answers), number: policy.number, round, metric };
       const named = metric !== null && metric_name !== undefined && { metric_name };
-      const checkpoint = { ...this.#calls.mark, ...saved, ...named };
+      const checkpoint = { ...this.#mark, ...saved, ...named };
       this.#chain.addCheckpoint(checkpoint);
       return checkpoint;
     } finally {
@@ -323,7 +343,7 @@ export class PolicyTrainer {
    * reclaimed. Null if it is already saved or not held: the record is enough to rebuild it.
    */
   async saveNow(caller: Caller): Promise<CheckpointNote | null> {
-    return await this.#calls.exclusive(caller, async () => {
+    return await this.#inTurn(caller, async () => {
       const policy = this.#newest;
       if (policy === null || this.checkpoints().some(({ version }) => version === policy.version)) {
         return null;
@@ -332,11 +352,11 @@ export class PolicyTrainer {
       const args = { version: policy.version, dir: `${this.#options.checkpoints_dir}/${name}` };
       this.writing.add(args.dir);
       try {
-        const asked = await this.#calls.ask("save", args, caller);
+        const asked = await this.#ask("save", args, caller);
         if (isNotResident(asked)) return null;
         const whole = wholeCheckpoint(asked.answers);
         const { number } = policy;
-        const checkpoint = { ...this.#calls.mark, ...whole, number, round: null, metric: null };
+        const checkpoint = { ...this.#mark, ...whole, number, round: null, metric: null };
         await caller.record("note/checkpoint", policy.version, checkpoint);
         this.#chain.addCheckpoint(checkpoint);
         return checkpoint;
@@ -351,7 +371,8 @@ export class PolicyTrainer {
     input: { recipe: string; seed: number; dir: string },
     caller: Caller,
   ): Promise<{ dir: string; digest: string }> {
-    return await this.#calls.alone("create_model", input, caller);
+    const { answers: [created] } = await this.#askStateless("create_model", input, caller);
+    return created;
   }
 
   /**
@@ -369,9 +390,10 @@ export class PolicyTrainer {
   ): Promise<
     { model_tokens_max: number | null; tokens: RowLength[]; refused?: RefusedRow }
   > {
-    const { answers: [{ rows, model_tokens_max, refused }], blobs } = await this.#calls.exclusive(
+    const { answers: [{ rows, model_tokens_max, refused }], blobs } = await this.#askStateless(
+      "measure_rows",
+      input,
       caller,
-      () => this.#calls.ask("measure_rows", input, caller),
     );
     const tokens = rowLengths(blobs[0] ?? new Uint8Array(), rows);
     return { model_tokens_max, tokens, refused };
@@ -379,7 +401,12 @@ export class PolicyTrainer {
 
   /** Describes an algorithm's file, after trying all of it. Needs no version. */
   async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
-    return await this.#calls.alone("open_algorithm", { algorithm }, caller);
+    const { answers: [described] } = await this.#askStateless(
+      "open_algorithm",
+      { algorithm },
+      caller,
+    );
+    return described;
   }
 
   /** What an algorithm's file assigns to a round. Pure, and needs no version. */
@@ -387,10 +414,7 @@ export class PolicyTrainer {
     input: { algorithm: ArtifactRef; round: ArtifactRef },
     caller: Caller,
   ): Promise<AssignedCredit> {
-    const { blobs } = await this.#calls.exclusive(
-      caller,
-      () => this.#calls.ask("credit", input, caller),
-    );
+    const { blobs } = await this.#askStateless("credit", input, caller);
     return AssignedCredit.parse(JSON.parse(new TextDecoder().decode(blobs[0])));
   }
 
@@ -409,6 +433,43 @@ export class PolicyTrainer {
     this.#chain.drop(version);
   }
 
+  /** The mark of a row's chain. None for the policy's. */
+  get #mark(): { group?: string } {
+    const { group } = this.#options;
+    return group === undefined ? {} : { group };
+  }
+
+  /** The caller, with the mark on every row that it records. */
+  #marking(caller: Caller): Caller {
+    if (this.#options.group === undefined) return caller;
+    const record: Caller["record"] = (kind, key, value) =>
+      caller.record(kind, key, { ...this.#mark, ...value as Record<string, unknown> });
+    return { ...callOptions(caller), record, emit: (emission) => caller.emit?.(emission) };
+  }
+
+  #ask<Op extends TrainerOperation>(
+    op: Op,
+    args: ArgumentsOf<TrainerRole, Op>,
+    options: CallOptions,
+  ): Promise<Asked<TrainerRole, Op>> {
+    return ask(this.#options.operator, [trainerRole, op], args, options);
+  }
+
+  /** Calls an operation that needs no version. */
+  #askStateless<
+    Op extends "create_model" | "credit" | "inspect_model" | "measure_rows" | "open_algorithm",
+  >(
+    op: Op,
+    args: ArgumentsOf<TrainerRole, Op>,
+    caller: Caller,
+  ): Promise<Answered<TrainerRole, Op>> {
+    return this.#workers.ask(op, args, this.#marking(caller));
+  }
+
+  #inTurn<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+    return this.#workers.turn(this.#marking(caller), work);
+  }
+
   #resident<Op extends TrainerOperation>(
     version: string,
     caller: Caller,
@@ -416,12 +477,12 @@ export class PolicyTrainer {
   ): Promise<Answered<TrainerRole, Op>> {
     type Answer = Answered<TrainerRole, Op> | NotResident;
     const bring = async (held: string | null) => {
-      await this.#materialiser.bring(version, held, this.#calls.marking(caller));
+      await this.#materialiser.bring(version, held, this.#marking(caller));
       const { record, number, model_path } = this.#chain.note(version);
       // A redone version is also worth saving.
       if (number > 0) this.#newest ??= { version, record, number, model_path };
     };
-    return this.#calls.exclusive(
+    return this.#inTurn(
       caller,
       () => askResident(operate as () => Promise<Answer>, { bring }),
     );

@@ -38,7 +38,7 @@ Deno.test("writeWorkerStates() writes for the owner alone and leaves no other fi
 Deno.test("readWorkerStates() is empty if the engine's pid was reused", () =>
   withHome(async (home) => {
     await writeWorkerStates(STATES, { home, run: "r" });
-    await change(home, { engine_pid: process.ppid });
+    await change(home, { engine_pid: process.ppid, engine_start: "another time" });
     deepStrictEqual(readWorkerStates(home, "r"), []);
     await change(home, { engine_pid: 2 ** 30 }); // No such process.
     deepStrictEqual(readWorkerStates(home, "r"), []);

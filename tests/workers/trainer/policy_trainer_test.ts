@@ -81,6 +81,21 @@ Deno.test("PolicyTrainer.saveNow() during a step saves what the step makes", asy
   ]]);
 });
 
+for (const group of [undefined, "critic"]) {
+  Deno.test(`PolicyTrainer records a loss that cost no version, ${group ? "with the mark of its group" : "without a mark for the policy's"}`, async () => {
+    const bench = new TrainerBench();
+    bench.group = group;
+    const losses = [{ cause: "out_of_memory", seconds: 7 }];
+    Object.assign(bench.ranks, { takeLoss: () => losses.shift() ?? null });
+    bench.opened();
+    await bench.base();
+    await bench.base();
+    const loss = { at: "base", cause: "out_of_memory", seconds: 7 };
+    const restart = { action: "restart", version: null, batches_redone: 0 };
+    deepStrictEqual(bench.recoveries, [{ ...group && { group }, ...loss, ...restart }]);
+  });
+}
+
 Deno.test("PolicyTrainer.publish() makes room in its turn, not while another publication is written", async () => {
   const bench = new TrainerBench();
   const base = await bench.base();

@@ -21,6 +21,7 @@ export class TrainerBench {
   readonly recoveries: Record<string, unknown>[] = [];
   ranks = new FakeTrainer({ artifacts: this.artifacts });
   allow_replan = true;
+  group: string | undefined;
   /**
    * Trainers on another number of ranks that were started, as they are asked for; null: none can
    * be.
@@ -32,13 +33,14 @@ export class TrainerBench {
   opened(): PolicyTrainer {
     const numerics = (micro_batch_tokens_max: number) =>
       this.ranks.numerics(micro_batch_tokens_max);
-    const { artifacts, clock, rows: recorded, allow_replan } = this;
+    const { artifacts, clock, rows: recorded, allow_replan, group } = this;
     const checkpoints_dir = `${this.dir}/checkpoints`;
     const operator: Operator = Object.assign(this.ranks, {
       withRanks: (ranks: number) => this.#withRanks(ranks),
     });
     const options = {
       operator,
+      group,
       artifacts,
       clock,
       numerics,
