@@ -3,6 +3,8 @@ import { writeAllSync } from "./write_all.ts";
 
 const PARTITIONS = 64;
 const NUMBERS = 2;
+/** In place of a hash, which is never negative. */
+const EMPTY = -1;
 /** How often pairs are divided at most: 53 bits of a hash have no more partitions. */
 const LEVELS = 8;
 
@@ -89,7 +91,8 @@ export class HashPairs {
 /** Buffers for one partition at a time: new ones would be garbage that piles up. */
 class PairRoom {
   #pairs = new Float64Array();
-  #hashes = new Float64Array();
+  /** A hash is in the first slot that is free from `firstSlot` on. */
+  #slots = new Float64Array();
 
   /** All pairs of a partition that is on disk, until the next is read. */
   pairsOf({ path, filed }: Partition): Float64Array {
@@ -102,13 +105,17 @@ class PairRoom {
 
   placesOfEqualHashes(pairs: Float64Array): Iterable<number[]> {
     const count = pairs.length / NUMBERS;
-    if (this.#hashes.length < count) this.#hashes = new Float64Array(count);
-    const hashes = this.#hashes.subarray(0, count);
-    for (let i = 0; i < count; i++) hashes[i] = pairs[NUMBERS * i]!;
-    hashes.sort();
+    if (this.#slots.length < 2 * count) {
+      this.#slots = new Float64Array(2 ** Math.ceil(Math.log2(2 * count)));
+    }
+    const slots = this.#slots.fill(EMPTY);
     const groups = new Map<number, number[]>();
-    for (let i = 1; i < count; i++) {
-      if (hashes[i] === hashes[i - 1]) groups.set(hashes[i]!, []);
+    for (let i = 0; i < pairs.length; i += NUMBERS) {
+      const hash = pairs[i]!;
+      let at = firstSlot(hash, slots.length);
+      while (slots[at] !== EMPTY && slots[at] !== hash) at = (at + 1) & (slots.length - 1);
+      if (slots[at] === hash) groups.set(hash, []);
+      slots[at] = hash;
     }
     if (groups.size === 0) return [];
     for (let at = 0; at < pairs.length; at += NUMBERS) {
@@ -116,6 +123,14 @@ class PairRoom {
     }
     return groups.values();
   }
+}
+
+/**
+ * Where a hash is looked for first, among slots that are a power of 2: by its high bits, as hashes of
+ * one partition agree in the low ones.
+ */
+function firstSlot(hash: number, slots: number): number {
+  return (hash / 2 ** 21 >>> 0) & (slots - 1);
 }
 
 /** Appends what is in memory to the partition's file, which is open only meanwhile. */

@@ -48,14 +48,11 @@ export function normalise(
   const prompt = dress(shape.prompt, source);
   // Plain text goes through no chat template.
   const tools = typeof prompt === "string" ? undefined : toolsOf(columns, source.fields);
-  return {
-    row_id: source.name === undefined ? id : `${source.name}/${id}`,
-    ...shape,
-    ...(unpaired && !isPair && { label: readLabel(columns, source.fields) }),
-    prompt,
-    ...(tools && { tools }),
-    columns,
-  };
+  const row_id = source.name === undefined ? id : `${source.name}/${id}`;
+  const row: Omit<Row, "columns"> = { row_id, ...shape, prompt };
+  if (unpaired && !isPair) row.label = readLabel(columns, source.fields);
+  if (tools) row.tools = tools;
+  return Object.assign(row, { columns });
 }
 
 /** The fields in which rows have tools, as frameworks call them. */
@@ -131,15 +128,15 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
   if (isWhole && completion === "") {
     throw new RowProblem(completionKey, "it is empty, and so is the prompt");
   }
-  return {
-    prompt: isWhole
-      ? ""
-      : keys.instructions === undefined
+  const shape: Shape = { prompt: "" };
+  if (!isWhole) {
+    shape.prompt = keys.instructions === undefined
       ? readPrompt(key, value)
-      : readResponsesInput(key, value, read(columns, keys.instructions)),
-    ...(completion === undefined ? {} : { completion: readCompletion(completionKey, completion) }),
-    ...(answerText === undefined ? {} : { answer: final ?? answerText }),
-  };
+      : readResponsesInput(key, value, read(columns, keys.instructions));
+  }
+  if (completion !== undefined) shape.completion = readCompletion(completionKey, completion);
+  if (answerText !== undefined) shape.answer = final ?? answerText;
+  return shape;
 }
 
 /**
@@ -168,16 +165,18 @@ function textAnswer(value: unknown): string | undefined {
   return typeof value === "number" || typeof value === "boolean" ? textOf(value) : undefined;
 }
 
-/** The row's own id (`id`, `row_id`, `extra_info.index`), else the hash of its content. */
+/** Where rows have their ids, as frameworks call them. */
+const ID_FIELDS = ["id", "row_id", "extra_info.index"];
+
+/** The row's own id, else the hash of its content. */
 function rowId(columns: Columns, field: string | undefined): string {
-  const key = field ??
-    ["id", "row_id", "extra_info.index"].find((name) => isId(read(columns, name)));
-  if (key === undefined) return contentId(columns);
-  const value = read(columns, key);
-  if (!isId(value)) {
-    throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
+  for (const name of field === undefined ? ID_FIELDS : [field]) {
+    const value = read(columns, name);
+    if (isId(value)) return textOf(value);
+    if (field === undefined) continue;
+    throw new RowProblem(field, `expected an id (text or a number), got ${kind(value)}`);
   }
-  return textOf(value);
+  return contentId(columns);
 }
 
 /** Not by `String`, whose texts of integers V8 remembers: memory would grow by millions of them. */

@@ -166,19 +166,24 @@ for (const field of ROW_SHAPES.flatMap(({ has }) => has)) {
   BITS.set(outer, bit).set(path, bit); // A column may have the whole path as its name.
 }
 
-/** The shapes, and the bits that their rows have. */
-const CANDIDATES = ROW_SHAPES.map((shape) => ({
-  shape,
-  bits: shape.has.reduce((bits, field) => bits | BITS.get(pathOf(field))!, 0),
-}));
+/** What a row's shape is called, and where the shape keeps what. */
+export type FoundShape = { name: string; keys: ShapeKeys; preference?: true };
+
+/** The shapes, what is found of their rows, and the bits that these have. */
+const CANDIDATES = ROW_SHAPES.map((shape) => {
+  const { name, keys, preference } = shape;
+  const found: FoundShape = { name, keys, preference };
+  return {
+    shape,
+    found,
+    bits: shape.has.reduce((bits, field) => bits | BITS.get(pathOf(field))!, 0),
+  };
+});
 
 /** Of a row that a source's `fields` say how to read. */
-const CONFIGURED = "fields";
+const CONFIGURED: FoundShape = { name: "fields", keys: {} };
 /** Of a row that no shape fits. */
-const UNKNOWN = "unknown";
-
-/** What a row's shape is called, the fields that say so, and where the shape keeps what. */
-export type FoundShape = { name: string; fields: string[]; keys: ShapeKeys; preference?: true };
+const UNKNOWN: FoundShape = { name: "unknown", keys: {} };
 
 /**
  * The shape of a row. Configured `fields` come first; `preference: false` leaves out shapes of
@@ -191,19 +196,26 @@ export function shapeOf(
   { preference = true }: { preference?: boolean } = {},
 ): FoundShape {
   if (fields.prompt !== undefined || (preference && fields.chosen !== undefined)) {
-    return { name: CONFIGURED, fields: Object.values(fields).flatMap(fieldsNamed), keys: {} };
+    return CONFIGURED;
   }
   let present = 0;
   for (const name in columns) present |= BITS.get(name) ?? 0;
-  const shape = CANDIDATES.find(({ shape: one, bits }) =>
-    (present & bits) === bits && (preference || !one.preference) &&
-    one.has.every((field) => holds(columns, field))
-  )?.shape;
-  if (shape === undefined) return { name: UNKNOWN, fields: [], keys: {} };
-  const told = [...shape.has, ...shape.often ?? []].filter((field) => holds(columns, field));
-  const paths = told.map(pathOf);
-  const { name, keys, preference: pairs } = shape;
-  return { name, fields: paths, keys, preference: pairs };
+  for (const { shape, found, bits } of CANDIDATES) {
+    if ((present & bits) !== bits || (shape.preference && !preference)) continue;
+    if (shape.has.every((field) => holds(columns, field))) return found;
+  }
+  return UNKNOWN;
+}
+
+/** The fields that say that a row has the shape that was found. `fields`: of the source. */
+export function shapeFields(
+  columns: Columns,
+  { found, fields }: { found: FoundShape; fields: SourceConfig["fields"] },
+): string[] {
+  if (found === CONFIGURED) return Object.values(fields).flatMap(fieldsNamed);
+  const shape = CANDIDATES.find((candidate) => candidate.found === found)?.shape;
+  if (shape === undefined) return [];
+  return [...shape.has, ...shape.often ?? []].filter((field) => holds(columns, field)).map(pathOf);
 }
 
 function pathOf(field: Field): string {

@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { type DuplicateId, DuplicateIds } from "./duplicate_ids.ts";
 import { DataError, type DataPlace } from "../errors.ts";
 import { type FileState, FileTable, type LineFile } from "./file_table.ts";
-import { blocksOf, type LineBlock, lineBlocks, linesIn, parseLine } from "./json_lines.ts";
+import { blocksOf, type LineBlock, lineBlocks, rowsIn } from "./json_lines.ts";
 import { removeFile, type RowCache } from "../rows/row_cache.ts";
 import {
   type IndexedFile,
@@ -10,7 +10,7 @@ import {
   readEntries,
   RowIndexWriter,
 } from "../rows/row_index.ts";
-import { type FoundShape, shapeOf } from "../rows/row_shapes.ts";
+import { shapeFields, shapeOf } from "../rows/row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import type { SourceFile } from "./source_files.ts";
 import { keptOwnSystem } from "../rows/normalise.ts";
@@ -171,17 +171,21 @@ class IndexPass {
     const { file, number, rows_max } = reading;
     const { source, format: { counts } } = file;
     const { needs } = this.#options;
-    for (const { line, start, length, text } of linesIn(block)) {
-      const place: DataPlace = { file: file.path, [counts]: line };
-      const columns = parseLine(text, place);
-      if (columns === null) continue;
+    const placeOf = (line: number): DataPlace =>
+      counts === "line" ? { file: file.path, line } : { file: file.path, row: line };
+    for (const { line, start, length, columns } of rowsIn(block, placeOf)) {
       const found = shapeOf(columns, source.fields);
-      const row = readRow(columns, { source, place, needs, found });
+      const row = readRow(columns, { source, place: placeOf(line), needs, found });
       if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
       reading.kept_own_system ||= keptOwnSystem(row, source);
       this.#ids.add(row.row_id, this.#index.size);
       this.#index.add({ file: number, start, length });
-      count(reading.shapes, found);
+      const shape = reading.shapes.get(found.name);
+      if (shape) shape.rows++;
+      else {
+        const fields = shapeFields(columns, { found, fields: source.fields });
+        reading.shapes.set(found.name, { rows: 1, fields });
+      }
       if (++reading.rows === rows_max) return start - block.start + length + 1;
     }
     return block.bytes.length;
@@ -286,13 +290,4 @@ function describeFile(
 ): void {
   digest.update(begins ? JSON.stringify(reading) : "\0");
   if (format.rows !== undefined) digest.update(JSON.stringify([format.name, sha256]));
-}
-
-function count(
-  shapes: Map<string, { rows: number; fields: string[] }>,
-  shape: FoundShape,
-): void {
-  const known = shapes.get(shape.name);
-  if (known) known.rows++;
-  else shapes.set(shape.name, { rows: 1, fields: shape.fields });
 }

@@ -1,6 +1,12 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import fc from "fast-check";
-import { digitsOf, parseExactly, spelledAs, writeExactly } from "../../data/exact_json.ts";
+import {
+  digitsOf,
+  isAtRisk,
+  parseExactly,
+  spelledAs,
+  writeExactly,
+} from "../../data/exact_json.ts";
 
 Deno.test("parseExactly() keeps the digits of integers that no double has, at any depth", () => {
   const text = '{"a":9007199254740993,"b":[-10000000000000000001,9007199254740991],"c":1e400}';
@@ -36,6 +42,24 @@ Deno.test("parseExactly() is JSON.parse() for all other values", () => {
   const same = '{"x":0.30000000000000004,"y":1e21,"z":"12345678901234567890","w":1.5e+300}';
   deepStrictEqual(parseExactly(same), JSON.parse(same));
   throws(() => parseExactly('{"a":12345678901234567890'), SyntaxError);
+});
+
+Deno.test("isAtRisk() finds every number that JSON.parse() may change, and no text like one", () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 40 }), fc.nat({ max: 24 }), (text, count) => {
+      const digits = "1234567890123456789012345".slice(0, count);
+      const json = JSON.stringify({ text: text.replaceAll(/\d/g, ""), n: "#" })
+        .replace('"#"', digits || "0");
+      strictEqual(isAtRisk(json), count >= 16);
+    }),
+    { seed: 2 },
+  );
+  for (const json of ["1.0", "[1.50]", '{"a": 1e3}', " -1E5", "[0,1e400]"]) {
+    strictEqual(isAtRisk(json), true);
+  }
+  for (const json of ['{"a":"costs 2.50 today"}', '{"a":"2e3"}', '{"a":0.5,"b":[1.25]}']) {
+    strictEqual(isAtRisk(json), false);
+  }
 });
 
 Deno.test("digitsOf() writes no exponent", () => {

@@ -1,5 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { normalise, ROW_SHAPES, shapeOf, SourceConfig } from "../../../data/mod.ts";
+import { shapeFields } from "../../../data/rows/row_shapes.ts";
 
 const chat = [{ role: "user", content: "2+2?" }];
 const reply = [{ role: "assistant", content: "4" }];
@@ -95,7 +96,8 @@ for (const { shape, row, read } of ROWS) {
     strictEqual(found.name, shape);
     const { has } = ROW_SHAPES.find(({ name }) => name === shape)!;
     const must = has.map((field) => typeof field === "string" ? field : field.path);
-    deepStrictEqual(found.fields.slice(0, must.length), must);
+    const telling = shapeFields(row, { found, fields: {} });
+    deepStrictEqual(telling.slice(0, must.length), must);
     if (read === undefined) {
       return strictEqual(normalise(row, source, { preference: true }).rejected !== undefined, true);
     }
@@ -111,11 +113,10 @@ Deno.test("every shape has an example here", () => {
 
 Deno.test("shapeOf() follows configured fields first, and knows a row of no shape", () => {
   const row = { prompt: "a", answer: "b", solution: "c" };
-  deepStrictEqual(shapeOf(row, { prompt: "prompt", answer: "solution" }), {
-    name: "fields",
-    fields: ["prompt", "solution"],
-    keys: {},
-  });
+  const fields = { prompt: "prompt", answer: "solution" };
+  const found = shapeOf(row, fields);
+  deepStrictEqual(found, { name: "fields", keys: {} });
+  deepStrictEqual(shapeFields(row, { found, fields }), ["prompt", "solution"]);
   strictEqual(shapeOf({ words: "a" }, {}).name, "unknown");
   strictEqual(shapeOf({ prompt: null, question: "q" }, {}).name, "question");
 });

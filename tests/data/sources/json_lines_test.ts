@@ -1,6 +1,15 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
 import { digestFile } from "../../../data/mod.ts";
-import { blocksOf, lineBlocks, linesIn, readJsonLines } from "../../../data/sources/json_lines.ts";
+import {
+  blocksOf,
+  type LineBlock,
+  lineBlocks,
+  linesIn,
+  parseLine,
+  readJsonLines,
+  rowsIn,
+} from "../../../data/sources/json_lines.ts";
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -60,5 +69,53 @@ Deno.test("readJsonLines() names file and line of what is no object", async () =
   await rejects(
     Array.fromAsync(readJsonLines(path)),
     (error: Error) => error.message.includes(`${path}:2`),
+  );
+});
+
+const placeOf = (line: number) => ({ file: "rows.jsonl", line });
+
+/** What a reader of rows hands out, or the error that ends it. */
+function outcome(rows: () => Iterable<unknown>): unknown {
+  const read: unknown[] = [];
+  try {
+    for (const row of rows()) read.push(row);
+  } catch (error) {
+    read.push(String(error));
+  }
+  return read;
+}
+
+function* oneByOne(block: LineBlock): Generator<unknown> {
+  for (const { text, ...at } of linesIn(block)) {
+    const columns = parseLine(text, placeOf(at.line));
+    if (columns !== null) yield { ...at, columns };
+  }
+}
+
+Deno.test("rowsIn() has the rows and the errors of lines that are parsed one by one", () => {
+  const line = fc.oneof(
+    { weight: 5, arbitrary: fc.json().map((json) => `{"a":${json}}`) },
+    // Lines that together are as many objects as there are lines, but not one each.
+    fc.constantFrom('{"a":[{"b":1}', '{"c":2}]}', '{"x":1},{"y":2}', '{"x":1},null,{"y":2}'),
+    fc.constantFrom("", " ", "[1]", "7", "null", '{"a":1}\r', '\u00a0{"a":1}', "{", "caf\u00e9"),
+    fc.constantFrom('{"n":12345678901234567890}', '{"n":1.0}', '{"n":[1e3]}', '{"t":", 1.0"}'),
+  );
+  fc.assert(
+    fc.property(fc.array(line, { minLength: 1, maxLength: 6 }), fc.boolean(), (lines, latin1) => {
+      const text = `${lines.join("\n")}\n`;
+      const bytes = latin1
+        ? Uint8Array.from(text, (one) => one.charCodeAt(0))
+        : new TextEncoder().encode(text);
+      const block = { line: 3, start: 100, bytes };
+      deepStrictEqual(outcome(() => rowsIn(block, placeOf)), outcome(() => oneByOne(block)));
+    }),
+    {
+      numRuns: 500,
+      seed: 4,
+      examples: [
+        [['{"a":[{"b":1}', '{"c":2}]}', '{"x":1},{"y":2}'], false],
+        [['{"a":[{"b":1}', '{"c":2}]}', '{"x":1},null,{"y":2}'], false],
+      ],
+    },
   );
 });
