@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
+import { brokenText, utf8Text } from "../data/mod.ts";
 import { withFileFacts } from "./algorithm_file.ts";
 import { absolute, fileIssue, namedFiles } from "./files.ts";
 import { type Issue, issuesOf, oneOf } from "./problems/issue_text.ts";
@@ -50,7 +51,7 @@ export type LoadedConfig = {
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<LoadedConfig> {
   let text: string;
   try {
-    text = await Deno.readTextFile(file);
+    text = utf8Text(await Deno.readFile(file));
   } catch (error) {
     const why = error instanceof Deno.errors.NotFound
       ? "there is no such file"
@@ -113,6 +114,8 @@ function check(value: unknown): { config?: Config; issues: Issue[] } {
   if (!isFields(value)) {
     return { issues: [{ path: [], message: "expected a block of keys, at least `flow:`" }] };
   }
+  const broken = brokenText(value);
+  if (broken !== null) return { issues: [{ path: broken.path, message: broken.why }] };
   const flow = value.flow;
   if (typeof flow !== "string" || !Object.hasOwn(FLOWS, flow)) {
     return { issues: [{ path: ["flow"], message: oneOf(Object.keys(FLOWS), flow) }] };

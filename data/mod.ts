@@ -76,4 +76,5 @@ export {
 export { labelledCompletions, mismatchedOf, UnpairedCompletion } from "./unpaired.ts";
 export { needsTemplate, wholeMessage } from "./rows/tools.ts";
 export * from "./trajectory.ts";
+export { brokenText, utf8Text } from "./utf8_text.ts";
 export { writeAll } from "./rows/write_all.ts";

@@ -29,21 +29,22 @@ export function utf8OfLatin1(text: string): string {
   });
 }
 
+/** A text that no tokenizer can read: where it is inside a value, and why. */
+export type BrokenText = { path: (string | number)[]; why: string };
+
 /**
- * The first text inside a value that no tokenizer can read, and why. `field`: its path. Names of
- * fields count too. Null: there is none.
+ * The first text inside a value that no tokenizer can read. Names of fields count too: their path
+ * ends with them. Null: there is none.
  */
-export function brokenText(value: unknown, field = ""): { field: string; why: string } | null {
+export function brokenText(value: unknown): BrokenText | null {
   // Almost every value is whole, and the paths of its fields would take longest.
   if (isWhole(value)) return null;
-  if (typeof value === "string") return { field, why: whyOf(value) };
-  if (value === null || typeof value !== "object") return null;
-  for (const [name, one] of Object.entries(value)) {
-    const inside = field === "" ? name : `${field}.${name}`;
-    const broken = name.isWellFormed()
-      ? brokenText(one, inside)
-      : { field: inside.toWellFormed(), why: whyOf(name) };
-    if (broken !== null) return broken;
+  if (typeof value === "string") return { path: [], why: whyOf(value) };
+  for (const [name, one] of Object.entries(value as object)) {
+    if (!name.isWellFormed()) return { path: [name.toWellFormed()], why: whyOf(name) };
+    const broken = brokenText(one);
+    const key = Array.isArray(value) ? Number(name) : name;
+    if (broken !== null) return { ...broken, path: [key, ...broken.path] };
   }
   return null;
 }
@@ -61,5 +62,5 @@ function isWhole(value: unknown): boolean {
 function whyOf(text: string): string {
   return text.includes(NO_UTF8)
     ? "the text has bytes that are not UTF-8; save the file as UTF-8"
-    : "the text has half of a surrogate pair, as of a cut emoji; correct it or remove the row";
+    : "the text has half of a surrogate pair, as of a cut emoji; correct or remove it";
 }

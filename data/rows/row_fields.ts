@@ -1,3 +1,5 @@
+import { brokenText } from "../utf8_text.ts";
+
 /** What a row lacks. `field` is a path inside the row. */
 export class RowProblem extends Error {
   constructor(readonly field: string | undefined, message: string) {
@@ -7,6 +9,17 @@ export class RowProblem extends Error {
 }
 
 export type Columns = Record<string, unknown>;
+
+/**
+ * @param field Of the row, if `value` is inside of it.
+ * @throws {RowProblem} If a text inside of the value is not Unicode.
+ */
+export function refuseBroken(value: unknown, field?: string): void {
+  const broken = brokenText(value);
+  if (broken === null) return;
+  const inside = field === undefined ? broken.path : [field, ...broken.path];
+  throw new RowProblem(inside.join("."), broken.why);
+}
 
 /** The value of a field; `a.b` reads a nested field. */
 export function read(columns: Columns, path: string): unknown {

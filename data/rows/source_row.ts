@@ -1,11 +1,10 @@
 import { DataError, type DataPlace } from "../errors.ts";
 import { givenAnswer, normalise } from "./normalise.ts";
 import type { Row } from "../prompt.ts";
-import { type Columns, kind, RowProblem } from "./row_fields.ts";
+import { type Columns, kind, refuseBroken, RowProblem } from "./row_fields.ts";
 import { repaired } from "./repairs.ts";
 import type { FoundShape } from "./row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
-import { brokenText } from "../utf8_text.ts";
 
 /**
  * What every row must have: a prompt, or what is named besides it. `every_turn`: a completion,
@@ -35,8 +34,7 @@ export function readRow(
 ): Row {
   try {
     const columns = repaired(written, source.repairs);
-    const broken = brokenText(columns);
-    if (broken !== null) throw new RowProblem(broken.field, broken.why);
+    refuseBroken(columns);
     const every_turn = needs === "every_turn";
     const row = normalise(columns, source, {
       preference: needs === "preference",

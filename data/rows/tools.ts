@@ -6,7 +6,7 @@ import {
   writeExactly,
 } from "../exact_json.ts";
 import type { Message, Prompt, Row } from "../prompt.ts";
-import { type Columns, kind, RowProblem } from "./row_fields.ts";
+import { type Columns, kind, refuseBroken, RowProblem } from "./row_fields.ts";
 
 const FORM = "expected a list of { type, function }, or its JSON text";
 
@@ -25,6 +25,7 @@ export function readTools(field: string, value: unknown): string | undefined {
     );
   }
   if (list.length === 0) return undefined;
+  refuseBroken(list, field); // JSON text is whole while it has half a character as an escape.
   return writeExactly(list.map((tool, i) => {
     if (isObject(tool)) return asTool(withoutNulls(tool) as Columns);
     const plain: unknown = isAsWritten(tool) ? JSON.parse(JSON.stringify(tool)) : tool;
@@ -57,6 +58,7 @@ export function checkToolCalls(field: string, calls: unknown): void {
     }
     const { arguments: given } = called;
     const value = typeof given === "string" ? parsed(given) : given;
+    refuseBroken(value, `${inside}.arguments`);
     if (given === undefined || isObject(value)) continue;
     throw new RowProblem(
       `${inside}.arguments`,

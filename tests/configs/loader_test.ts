@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, rejects } from "node:assert/strict";
 import { type Config, type EvaluateConfig, loadConfig, readConfig } from "../../configs/mod.ts";
-import { DIR, load, ONLINE, online } from "./parsed.ts";
+import { DIR, lines, load, ONLINE, online } from "./parsed.ts";
 
 Deno.test("parseConfig() takes a Python reward by name with settings, and a list of one without its list", async () => {
   const text = ONLINE.replace(
@@ -63,4 +63,39 @@ Deno.test("loadConfig() says that a file is not there", async () => {
     );
     return true;
   });
+});
+
+Deno.test("a text of a configuration that no tokenizer can read is refused with its place", async () => {
+  const half = /the text has half of a surrogate pair, as of a cut emoji; correct or remove it/;
+  const places: [string, string[], string][] = [
+    [`${ONLINE}sampler: { stop: ["ok", "x\\ud83d"] }\n`, [], "DIR/x.yaml:11:25 sampler.stop.1: "],
+    [
+      `${ONLINE}model: { "x\\udc00": 1 }\n`.replace("model: { path: model }\n", ""),
+      [],
+      "DIR/x.yaml:10:1 model.x\ufffd: ",
+    ],
+    [ONLINE, ['model.path="x\\ud83d"'], "override model.path: "],
+  ];
+  for (const [text, overrides, place] of places) {
+    const [line] = await lines(overrides, text);
+    match(line!, new RegExp(`^${RegExp.escape(place)}`));
+    match(line!, half);
+  }
+});
+
+Deno.test("loadConfig() refuses bytes that are not UTF-8 where they are read, and no others", async () => {
+  const file = `${await Deno.makeTempDir()}/latin1.yaml`;
+  const write = (text: string) =>
+    Deno.writeFile(file, Uint8Array.from(text, (one) => one.charCodeAt(0)));
+  try {
+    await write(`${ONLINE}sampler: { stop: ["caf\xe9"] }\n`);
+    await rejects(
+      loadConfig(file, { files_missing: true }),
+      /latin1\.yaml:11:19 sampler\.stop\.0: the text has bytes that are not UTF-8; save the file as UTF-8/,
+    );
+    await write(`# caf\xe9\n${ONLINE}`);
+    deepStrictEqual((await loadConfig(file, { files_missing: true })).config.flow, "online");
+  } finally {
+    await Deno.remove(file);
+  }
 });

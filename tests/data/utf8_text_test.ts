@@ -1,4 +1,4 @@
-import { match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { brokenText, utf8OfLatin1, utf8Text } from "../../data/utf8_text.ts";
 
@@ -21,10 +21,10 @@ Deno.test("brokenText() finds the first text that no tokenizer can read, with it
   const half = JSON.parse('"half \\ud83d emoji"');
   strictEqual(brokenText({ a: "\u{1f600}", b: [1, null, true, { c: "\ufffd" }] }), null);
   const found = brokenText({ a: "x", messages: [{ content: "a" }, { content: half }] })!;
-  strictEqual(found.field, "messages.1.content");
+  deepStrictEqual(found.path, ["messages", 1, "content"]);
   match(found.why, /half of a surrogate pair/);
   const bytes = brokenText({ q: utf8Text(bytesOf("caf\xe9 au lait")) })!;
-  strictEqual(bytes.field, "q");
+  deepStrictEqual(bytes.path, ["q"]);
   match(bytes.why, /bytes that are not UTF-8; save the file as UTF-8/);
-  strictEqual(brokenText({ [half]: 1 })!.field, "half \ufffd emoji");
+  deepStrictEqual(brokenText({ a: { [half]: 1 } })!.path, ["a", "half \ufffd emoji"]);
 });

@@ -51,6 +51,47 @@ Deno.test("loadRows() stops at limit, and its digest then ignores what follows",
   strictEqual(short.digest, longer.digest);
 });
 
+/** A chat whose last turn calls a function. */
+const calling = (call: unknown) => ({
+  messages: [{ role: "user", content: "a" }, {
+    role: "assistant",
+    content: null,
+    tool_calls: [call],
+  }],
+});
+const described = (description: string) => [
+  { type: "function", function: { name: "f", description, parameters: {} } },
+];
+
+/** Where a row has a text; what is JSON text has it as an escape. */
+const HALVES: { at: string; row: (half: string) => Record<string, unknown> }[] = [
+  { at: "id", row: (id) => ({ id }) },
+  { at: "answer", row: (answer) => ({ answer }) },
+  { at: "tools.0.function.description", row: (half) => ({ tools: described(half) }) },
+  {
+    at: "tools.0.function.description",
+    row: (half) => ({
+      prompt: [{ role: "user", content: "a" }],
+      tools: JSON.stringify(described(half)),
+    }),
+  },
+  {
+    at: "messages.1.tool_calls.0.function.arguments.a",
+    row: (a) => ({ prompt: null, ...calling({ function: { name: "f", arguments: { a } } }) }),
+  },
+  {
+    at: "messages.1.tool_calls.0.function.arguments.a",
+    row: (a) => ({
+      prompt: null,
+      ...calling({ function: { name: "f", arguments: JSON.stringify({ a }) } }),
+    }),
+  },
+  {
+    at: "messages.1.tool_calls.0.arguments.a",
+    row: (a) => ({ prompt: null, ...calling({ name: "f", arguments: JSON.stringify({ a }) }) }),
+  },
+];
+
 const BROKEN: {
   name: string;
   text: string | Uint8Array;
@@ -86,6 +127,12 @@ const BROKEN: {
     line: 1,
     says: /:1 prompt: the text has half of a surrogate pair/,
   },
+  ...HALVES.map(({ at, row }) => ({
+    name: `half a character in ${at}`,
+    text: JSON.stringify({ prompt: "a", ...row("half \ud83d") }),
+    line: 1,
+    says: new RegExp(`:1 ${RegExp.escape(at)}: the text has half of a surrogate pair`),
+  })),
   {
     name: "no prompt",
     text: lines({ words: "x" }),
