@@ -4,34 +4,54 @@
  */
 const AT_RISK =
   /(?<![.\d])\d{16}|\d[eE]\+?\d{3}|(?:^|[[:,])\s*-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE])/;
-/** Every such text has it or so many digits in a row, which is found in a fraction of the time. */
+/** A decimal that may have more digits than a double, of `DIGITS` characters or more. */
+const LONG_DECIMAL = /(?:^|[[:,])\s*-?(\d+\.\d+)/g;
+/** Every such text has it, or so many digits and points in a row, which are found sooner. */
 const FRACTION = /\d[.eE]/;
 const DIGITS = 16;
 const INTEGER = /^-?\d+$/;
 
 /** Whether `JSON.parse` may read a number of a JSON text otherwise than {@linkcode parseExactly}. */
 export function isAtRisk(text: string): boolean {
-  return (hasManyDigits(text) || FRACTION.test(text)) && AT_RISK.test(text);
+  const isLong = hasManyDigits(text);
+  if (!isLong && !FRACTION.test(text)) return false;
+  if (AT_RISK.test(text)) return true;
+  return isLong && text.matchAll(LONG_DECIMAL).some(([, decimal]) => !isHeld(decimal!));
 }
 
-/** Whether a text has `DIGITS` digits in a row: one of them is at a multiple of this number. */
+/** Whether a text has `DIGITS` digits or points in a row: one is at a multiple of this number. */
 function hasManyDigits(text: string): boolean {
   for (let at = DIGITS; at <= text.length; at += DIGITS) {
     let [first, end] = [at - 1, at - 1];
-    while (isDigit(text.charCodeAt(end))) end++;
+    while (isOfNumber(text.charCodeAt(end))) end++;
     if (end === first) continue;
-    while (first > 0 && isDigit(text.charCodeAt(first - 1))) first--;
+    while (first > 0 && isOfNumber(text.charCodeAt(first - 1))) first--;
     if (end - first >= DIGITS) return true;
   }
   return false;
 }
 
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57; // NaN, behind the end, is none.
+function isOfNumber(code: number): boolean {
+  return (code >= 48 && code <= 57) || code === 46; // NaN, behind the end, is none.
+}
+
+/** `toPrecision` writes no more digits. */
+const PRECISION_MAX = 100;
+
+/** Whether a double has all digits of a number's text: written with as many, it is the same. */
+function isHeld(source: string): boolean {
+  const digits = digitsIn(source);
+  return digits === "" || digits.length <= PRECISION_MAX &&
+      digitsIn(Number(source).toPrecision(digits.length)) === digits;
+}
+
+/** The digits of a number's text, from the first that is not 0. */
+function digitsIn(source: string): string {
+  return source.replace(/[eE].*/, "").replaceAll(/[-.]/g, "").replace(/^0+/, "");
 }
 
 /**
- * The value of a JSON text. An integer beyond 2^53, and a number beyond all doubles, is its decimal
+ * The value of a JSON text. An integer beyond 2^53, and any number whose digits no double has, is its
  * text, as from Parquet: `JSON.parse` would round it silently.
  * @throws {SyntaxError} If it is not JSON.
  */
@@ -49,7 +69,7 @@ function revived(
   const source = context?.source;
   if (typeof value !== "number" || source === undefined) return value;
   if (INTEGER.test(source)) return Number.isSafeInteger(value) ? value : source;
-  if (!Number.isFinite(value)) return source;
+  if (!Number.isFinite(value) || !isHeld(source)) return source;
   if (String(value) === source) return value;
   const spelled = SPELLED.get(this) ?? new Map<string, string>();
   SPELLED.set(this, spelled.set(key, source));
@@ -58,6 +78,16 @@ function revived(
 
 /** How a text spelled the numbers of an object or a list that JavaScript writes differently. */
 const SPELLED = new WeakMap<object, Map<string, string>>();
+
+/**
+ * How a text spelled a number of an object, in digits: `1.0`, and 1000 for `1e3`, which graders do not
+ * read. `value`: the number.
+ */
+export function spelled(object: object, key: string, value: number): string {
+  const source = SPELLED.get(object)?.get(key);
+  const isOwn = source !== undefined && !/[eE]/.test(source) && Object.is(Number(source), value);
+  return isOwn ? source : digitsOf(value);
+}
 
 /** The copy of an object or a list, of which {@linkcode writeExactly} then knows as much. */
 export function spelledAs<T extends object>(original: object, copy: T): T {
@@ -100,7 +130,10 @@ export function isAsWritten(value: unknown): boolean {
   return RawJson.isRawJSON(value);
 }
 
-/** A finite number in digits, without an exponent: graders read no other form. */
+/**
+ * A finite number in digits, without an exponent: graders read no other form. Not by `String`, whose
+ * texts of integers V8 remembers: memory would grow by millions of them.
+ */
 export function digitsOf(value: number): string {
   if (Number.isInteger(value)) return BigInt(value).toString();
   const [mantissa, exponent] = String(value).split("e-") as [string, string | undefined];

@@ -1,5 +1,4 @@
 import { contentId } from "../content_id.ts";
-import { digitsOf } from "../exact_json.ts";
 import { isPreference, readPreference } from "../preference.ts";
 import type { Message, Prompt, Row } from "../prompt.ts";
 import {
@@ -9,7 +8,7 @@ import {
   readPrompt,
   readResponsesInput,
 } from "./read_chat.ts";
-import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
+import { type Columns, fieldsOf, kind, read, readText, RowProblem } from "./row_fields.ts";
 import { type FoundShape, type ShapeKeys, shapeOf } from "./row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import { withTemplate } from "./prompt_template.ts";
@@ -118,7 +117,7 @@ function ofPrompt(columns: Columns, { keys, fields }: Named): Shape {
       }); name the field with \`fields: { prompt: NAME }\``,
     );
   }
-  const answerText = textAnswer(givenAnswer(columns, fields.answer ?? keys.answer));
+  const answerText = textAnswer(columns, fields.answer ?? keys.answer);
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? keys.completion ?? "completion";
   const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
@@ -153,16 +152,24 @@ function finalAnswer(text: string): string | undefined {
   return after === "" ? undefined : after;
 }
 
+/** Where rows have their answers, as frameworks call them. */
+const ANSWER_FIELDS = ["answer", "reward_model.ground_truth"];
+
 /** What a row has as its answer, text or not; undefined: nothing. `key`: its field. */
 export function givenAnswer(columns: Columns, key?: string): unknown {
-  if (key !== undefined) return read(columns, key) ?? undefined;
-  return columns.answer ?? read(columns, "reward_model.ground_truth") ?? undefined;
+  const field = answerField(columns, key);
+  return field && read(columns, field);
 }
 
 /** An object or a list (what a checker needs, several accepted answers) is no text: no answer. */
-function textAnswer(value: unknown): string | undefined {
-  if (typeof value === "string") return value;
-  return typeof value === "number" || typeof value === "boolean" ? textOf(value) : undefined;
+function textAnswer(columns: Columns, key?: string): string | undefined {
+  const field = answerField(columns, key);
+  return field && readText(columns, field);
+}
+
+function answerField(columns: Columns, key?: string): string | undefined {
+  const fields = key === undefined ? ANSWER_FIELDS : [key];
+  return fields.find((name) => (read(columns, name) ?? null) !== null);
 }
 
 /** Where rows have their ids, as frameworks call them. */
@@ -172,16 +179,11 @@ const ID_FIELDS = ["id", "row_id", "extra_info.index"];
 function rowId(columns: Columns, field: string | undefined): string {
   for (const name of field === undefined ? ID_FIELDS : [field]) {
     const value = read(columns, name);
-    if (isId(value)) return textOf(value);
+    if (isId(value)) return readText(columns, name)!;
     if (field === undefined) continue;
     throw new RowProblem(field, `expected an id (text or a number), got ${kind(value)}`);
   }
   return contentId(columns);
-}
-
-/** Not by `String`, whose texts of integers V8 remembers: memory would grow by millions of them. */
-function textOf(value: string | number | boolean): string {
-  return typeof value === "number" ? digitsOf(value) : String(value);
 }
 
 function isId(value: unknown): value is string | number {

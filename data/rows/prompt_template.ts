@@ -1,5 +1,5 @@
-import { digitsOf } from "../exact_json.ts";
-import { type Columns, fieldsOf, kind, read, RowProblem } from "./row_fields.ts";
+import { spelled, spelledAs } from "../exact_json.ts";
+import { type Columns, fieldsOf, kind, read, readText, RowProblem } from "./row_fields.ts";
 
 /** Where a row has the prompt that a template makes. */
 const TEMPLATED = "(template)";
@@ -52,7 +52,7 @@ export function withTemplate<Fields extends { prompt?: string }>(
     throw new RowProblem("prompt", "it is empty: the fields that its template names are");
   }
   return {
-    columns: { ...columns, [TEMPLATED]: filled },
+    columns: spelledAs(columns, { ...columns, [TEMPLATED]: filled }),
     fields: { ...fields, prompt: TEMPLATED },
   };
 }
@@ -78,12 +78,12 @@ export function fillTemplate(template: string, columns: Columns): string {
         `the row has no '${field}' for the template (it has ${fieldsOf(columns)})`,
       );
     }
-    return form === undefined ? oneText(field, value) : lettered(field, value);
+    return form === undefined ? oneText(columns, { field, value }) : lettered(field, value);
   });
 }
 
-function oneText(field: string, value: unknown): string {
-  const text = textOf(value);
+function oneText(columns: Columns, { field, value }: { field: string; value: unknown }): string {
+  const text = typeof value === "boolean" ? undefined : readText(columns, field);
   if (text !== undefined) return text;
   const fix = Array.isArray(value)
     ? `write {${field}.0} for one entry, or {${field}|letters} for a list of options`
@@ -96,7 +96,7 @@ function oneText(field: string, value: unknown): string {
 
 function lettered(field: string, value: unknown): string {
   const list = Array.isArray(value) ? value : [];
-  const options = list.map(textOf);
+  const options = list.map((_, i) => optionAt(list, i));
   const broken = options.indexOf(undefined);
   if (options.length === 0 || options.length > LETTERS.length || broken >= 0) {
     const got = !Array.isArray(value)
@@ -112,7 +112,8 @@ function lettered(field: string, value: unknown): string {
   return options.map((option, i) => `${LETTERS[i]}. ${option}`).join("\n");
 }
 
-function textOf(value: unknown): string | undefined {
-  if (typeof value === "string") return value;
-  return typeof value === "number" ? digitsOf(value) : undefined;
+function optionAt(list: unknown[], i: number): string | undefined {
+  const option = list[i];
+  if (typeof option === "string") return option;
+  return typeof option === "number" ? spelled(list, String(i), option) : undefined;
 }

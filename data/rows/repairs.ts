@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { spelledAs } from "../exact_json.ts";
 import { type Columns, read } from "./row_fields.ts";
 import { GSM8K_REPAIRS } from "./gsm8k_repairs.ts";
 
@@ -46,7 +47,8 @@ export function repairFor(columns: Columns, repairs: Repairs): number {
 /** A row with the fields that the first repair for it sets; as it is if none is for it. */
 export function repaired(columns: Columns, repairs: Repairs | undefined): Columns {
   const found = repairs === undefined ? -1 : repairFor(columns, repairs);
-  return found < 0 ? columns : { ...columns, ...repairsOf(repairs!)[found]!.set };
+  if (found < 0) return columns;
+  return spelledAs(columns, { ...columns, ...repairsOf(repairs!)[found]!.set });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { spelled } from "../exact_json.ts";
 import { brokenText } from "../utf8_text.ts";
 
 /** What a row lacks. `field` is a path inside the row. */
@@ -28,6 +29,20 @@ export function read(columns: Columns, path: string): unknown {
     (part, key) => (part as Columns | null | undefined)?.[key],
     columns,
   );
+}
+
+/**
+ * A field's text, or its number or truth value as text: a number in the digits of the file.
+ * Undefined: it is nothing of these.
+ */
+export function readText(columns: Columns, path: string): string | undefined {
+  const value = read(columns, path);
+  if (typeof value === "boolean") return String(value);
+  if (typeof value !== "number") return typeof value === "string" ? value : undefined;
+  if (columns[path] !== undefined) return spelled(columns, path, value);
+  const point = path.lastIndexOf(".");
+  const around = read(columns, path.slice(0, point)) as Columns;
+  return spelled(around, path.slice(point + 1), value);
 }
 
 /** A value's type, as errors name it. */

@@ -4,6 +4,7 @@ import {
   digitsOf,
   isAtRisk,
   parseExactly,
+  spelled,
   spelledAs,
   writeExactly,
 } from "../../data/exact_json.ts";
@@ -60,6 +61,55 @@ Deno.test("isAtRisk() finds every number that JSON.parse() may change, and no te
   for (const json of ['{"a":"costs 2.50 today"}', '{"a":"2e3"}', '{"a":0.5,"b":[1.25]}']) {
     strictEqual(isAtRisk(json), false);
   }
+});
+
+Deno.test("parseExactly() keeps the digits of decimals that no double has, as their text", () => {
+  for (
+    const digits of [
+      "3.14159265358979323846",
+      "8.000000000000001",
+      "123456789.123456789",
+      "1e-400",
+      "1.23456789012345678e5",
+      "-0.1234567890123456789",
+    ]
+  ) {
+    for (const json of [digits, `[${digits}]`, `[0,${digits}]`, `{"a": ${digits}}`]) {
+      deepStrictEqual(parseExactly(json), JSON.parse(json.replace(digits, `"${digits}"`)), json);
+    }
+  }
+  fc.assert(
+    fc.property(
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.nat({ max: 99 }),
+      (value, n) => {
+        // What a program writes of a double, with as many digits as it likes, is a number.
+        const texts = [String(value), value.toPrecision(17 + n % 84), value.toPrecision(1 + n)];
+        for (const text of texts) {
+          const number = Number(text);
+          if (Number.isInteger(number) || !Number.isFinite(number)) continue;
+          deepStrictEqual(parseExactly(`[${text}]`), [number], text);
+        }
+      },
+    ),
+    { seed: 3 },
+  );
+});
+
+Deno.test("spelled() has the digits of the text, without an exponent, while the number is there", () => {
+  const value = parseExactly('{"a":1.10,"b":1e3,"c":[2.0,7],"d":-1.50}') as Record<string, number>;
+  const list = value.c as unknown as number[];
+  deepStrictEqual(
+    [
+      spelled(value, "a", 1.1),
+      spelled(value, "b", 1000),
+      spelled(list, "0", 2),
+      spelled(list, "1", 7),
+    ],
+    ["1.10", "1000", "2.0", "7"],
+  );
+  strictEqual(spelled(spelledAs(value, { ...value, a: 3 }), "a", 3), "3");
+  strictEqual(spelled({ a: 1.1 }, "a", 1.1), "1.1");
 });
 
 Deno.test("digitsOf() writes no exponent", () => {

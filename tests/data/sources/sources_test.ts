@@ -271,6 +271,33 @@ Deno.test("loadRows() reads messages for the last turn or for all, with two dige
   notStrictEqual(every.digest, last.digest);
 });
 
+Deno.test("loadRows() has the digits of a JSON line's numbers in answers, ids, templates and columns", async () => {
+  const path = await file([
+    '{"id":1.10,"question":"q","answer":1.10,"n":[2.50]}',
+    '{"id":1.1,"question":"q","answer":3.14159265358979323846,"n":[1e3]}',
+    '{"id":2,"question":"q","reward_model":{"ground_truth":1.0},"n":[0.1234567890123456789]}',
+    '{"id":3,"question":"q","answer":1e3,"n":[7]}',
+  ].join("\n"));
+  const read = async (fields: Record<string, string>) =>
+    await (await loadRows([{ path, fields }])).rows([0, 1, 2, 3]);
+  const rows = await read({});
+  deepStrictEqual(rows.map(({ row_id, answer }) => [row_id, answer]), [
+    ["1.10", "1.10"],
+    ["1.1", "3.14159265358979323846"],
+    ["2", "1.0"],
+    ["3", "1000"],
+  ]);
+  deepStrictEqual(rows.map(({ columns }) => columns.n), [[2.5], [1000], ["0.1234567890123456789"], [
+    7,
+  ]]);
+  deepStrictEqual((await read({ prompt: "{n.0} {n|letters}" })).map(({ prompt }) => prompt), [
+    "2.50 A. 2.50",
+    "1000 A. 1000",
+    "0.1234567890123456789 A. 0.1234567890123456789",
+    "7 A. 7",
+  ]);
+});
+
 const GZIPPED = "rows.jsonl.gz";
 
 Deno.test("loadRows() makes an index once, and again if it is damaged", async () => {
