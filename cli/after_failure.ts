@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ErrorJson, RunHead } from "../engine/mod.ts";
+import { type ErrorJson, recordedField, type RunHead } from "../engine/mod.ts";
 import { forkableRound, type Home, newestForkable, recordedDefinition } from "../runs/mod.ts";
 import { advisedSettings } from "./advised_settings.ts";
 import { rootOf } from "./display/failure_text.ts";
@@ -75,7 +75,9 @@ export async function forkOf(home: Home, head: RunHead): Promise<string> {
   return `To use the current version: ${command(home, `fork ${head.id} --round ${fork.round}`)}`;
 }
 
-function algorithmFile({ config }: RunHead): string | null {
-  const { algorithm } = JSON.parse(config) as { algorithm?: { name?: string; source?: string } };
+function algorithmFile(head: RunHead): string | null {
+  const { algorithm } = recordedField(head, "config") as {
+    algorithm?: { name?: string; source?: string };
+  };
   return algorithm?.name === "python" ? algorithm.source ?? null : null;
 }

@@ -30,7 +30,7 @@ export function utf8OfLatin1(text: string): string {
 }
 
 /** A text that no tokenizer can read: where it is inside a value, and why. */
-export type BrokenText = { path: (string | number)[]; why: string };
+type BrokenText = { path: (string | number)[]; why: string };
 
 /**
  * The first text inside a value that no tokenizer can read. Names of fields count too: their path

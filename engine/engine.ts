@@ -1,4 +1,5 @@
 /** The engine: creates runs, owns them while it executes their graph, and says how they ended. */
+import { recordedField } from "./stores/recorded_head.ts";
 import type { ArtifactStore } from "./files/artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -262,9 +263,9 @@ export class Engine {
     const execution = new Execution({
       run,
       epoch,
-      seed: seedOf(head.config),
+      seed: seedOf(recordedField(head, "config")),
       graph_hash: graph.hash,
-      configs: { recorded: JSON.parse(head.config), resolved: graph.config, earlier },
+      configs: { recorded: recordedField(head, "config"), resolved: graph.config, earlier },
       journal,
       artifacts,
       clock,
@@ -288,7 +289,7 @@ export class Engine {
 }
 
 function graphChanged(head: RunHead, graph: Graph): ReplayDriftError {
-  const before = new Set((JSON.parse(head.graph) as { lines?: string[] }).lines ?? []);
+  const before = new Set((recordedField(head, "graph") as { lines?: string[] }).lines ?? []);
   const now = new Set(graph.lines);
   const difference = [
     ...[...before].filter((line) => !now.has(line)).map((line) => `- ${line}`),
@@ -303,8 +304,7 @@ function graphChanged(head: RunHead, graph: Graph): ReplayDriftError {
 }
 
 /** A configuration's `seed`, else 0. */
-function seedOf(config: string): number {
-  const parsed: unknown = JSON.parse(config);
-  if (typeof parsed !== "object" || parsed === null || !("seed" in parsed)) return 0;
-  return typeof parsed.seed === "number" ? parsed.seed : 0;
+function seedOf(config: unknown): number {
+  if (typeof config !== "object" || config === null || !("seed" in config)) return 0;
+  return typeof config.seed === "number" ? config.seed : 0;
 }

@@ -6,9 +6,9 @@ import type { ArtifactRef } from "./files/artifacts.ts";
 import type { ErrorJson } from "./errors.ts";
 import { fieldTexts, partsOf } from "./executor/input_record.ts";
 import { REOPENED } from "./journal/load.ts";
-import type { Failure, Intent } from "./journal/tree.ts";
+import { type Intent, recordedFailure, recordedIntent } from "./journal/tree.ts";
 import { isUnder } from "./graph/keys.ts";
-import { recordedValue } from "./journal/recorded_value.ts";
+import { recordedOutput, recordedValue } from "./journal/recorded_value.ts";
 import type { JournalRow } from "./stores/store.ts";
 
 /** `other_engine`: the one that had started it ended, or was superseded, before it was done. */
@@ -68,8 +68,8 @@ export function explain(
   const intents = own.filter(({ kind }) => kind === "intent");
   const last = own.findLast(({ kind }) => kind === "result" || kind === "failure");
   const result = own.findLast(({ kind }) => kind === "result");
-  const failure = last?.kind === "failure" ? parse<Failure>(last) : null;
-  const intent = intents.at(-1) && parse<Intent>(intents.at(-1)!);
+  const failure = last?.kind === "failure" ? recordedFailure(last) : null;
+  const intent = intents.at(-1) && recordedIntent(intents.at(-1)!);
   return {
     key,
     stage: intent ? `${intent.stage}@${intent.version}` : null,
@@ -115,7 +115,7 @@ function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Sta
   const failed = between.findLast(({ kind }) => kind === "failure");
   const next = intents[i + 1]?.seq ?? Infinity;
   const changed = before && before.input_hash !== row.input_hash
-    ? changedFields(parse(before), parse(row))
+    ? changedFields(recordedIntent(before), recordedIntent(row))
     : [];
   const reopened = failed &&
     rows.some(({ kind, key, seq }) =>
@@ -133,13 +133,13 @@ function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Sta
     kind === "recovery" && seq > row.seq && seq < next
   );
   return {
-    attempt: parse<Intent>(row).attempt,
+    attempt: recordedIntent(row).attempt,
     epoch: row.epoch,
     at_ms: row.at_ms,
     reason: reason(),
-    error: failed ? parse<Failure>(failed).error : null,
+    error: failed ? recordedFailure(failed).error : null,
     changed,
-    recoveries: recoveries.map((one) => parse(one)),
+    recoveries: recoveries.map((one) => recordedValue(one) as Record<string, unknown>),
   };
 }
 
@@ -159,7 +159,8 @@ function changedFields(before: Intent, after: Intent): ChangedField[] {
 }
 
 function resultOf(row: JournalRow): Explanation["result"] {
-  const { ms = null, output } = parse<{ ms?: number; output: unknown }>(row);
+  const output = recordedOutput(row.key, row.value);
+  const { ms = null } = recordedValue(row) as { ms?: number };
   const artifacts = new Map(artifactsIn(output).map((ref) => [ref.sha256, ref]));
   return { at_ms: row.at_ms, epoch: row.epoch, ms, artifacts: [...artifacts.values()] };
 }
@@ -171,8 +172,4 @@ function artifactsIn(value: unknown): ArtifactRef[] {
     Object.keys(rest).length === 0;
   if (isRef) return [{ sha256, bytes }]; // With a path beside them they name a file of a directory.
   return Object.values(value).flatMap(artifactsIn);
-}
-
-function parse<T>(row: JournalRow): T {
-  return recordedValue(row) as T;
 }

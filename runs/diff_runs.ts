@@ -6,6 +6,7 @@ import {
   canonicalJson,
   type JournalRow,
   recordedAs,
+  recordedField,
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
@@ -59,9 +60,9 @@ type Reading = { store: Store; artifacts: ArtifactStore };
 /** Compares two runs of one store, including what forks inherited. */
 export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promise<RunDiff> {
   const [ranA, ranB] = [await ran(reading, a), await ran(reading, b)];
-  const config = differences(JSON.parse(a.config), JSON.parse(b.config));
+  const config = differences(recordedField(a, "config"), recordedField(b, "config"));
   const graph = graphDifference(a, b);
-  const packages = differences(JSON.parse(a.packages), JSON.parse(b.packages));
+  const packages = differences(recordedField(a, "packages"), recordedField(b, "packages"));
   const loops = await loopDifferences(reading.artifacts, { a: ranA, b: ranB });
   const ledger = differences(ranA.ledger, ranB.ledger);
   const digest = { a: ranA.digest, b: ranB.digest };
@@ -142,8 +143,8 @@ function isBlock(value: unknown): value is Record<string, unknown> {
 const text = (value: unknown) => value === undefined ? "" : canonicalJson(value);
 
 function graphDifference(a: RunHead, b: RunHead): RunDiff["graph"] {
-  const lines = ({ graph }: RunHead) =>
-    new Set((JSON.parse(graph) as { lines?: string[] }).lines ?? []);
+  const lines = (head: RunHead) =>
+    new Set((recordedField(head, "graph") as { lines?: string[] }).lines ?? []);
   const [ofA, ofB] = [lines(a), lines(b)];
   return { only_a: [...ofA.difference(ofB)], only_b: [...ofB.difference(ofA)] };
 }

@@ -1,5 +1,5 @@
 import type { CheckpointsConfig } from "../configs/mod.ts";
-import { recordedAs, type RunHead } from "../engine/mod.ts";
+import { recordedAs, recordedField, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
 import {
   CheckpointDropped,
@@ -130,6 +130,8 @@ async function startNotes({ store }: Home, head: RunHead): Promise<CheckpointNot
 
 /** The run's `checkpoints` block, in which a custom graph may leave fields out. */
 function keepPolicy(head: RunHead): KeepPolicy {
-  const { checkpoints } = JSON.parse(head.config) as { checkpoints?: Partial<CheckpointsConfig> };
+  const { checkpoints } = recordedField(head, "config") as {
+    checkpoints?: Partial<CheckpointsConfig>;
+  };
   return { keep_last: 2, keep_every: null, keep_best: null, ...checkpoints };
 }

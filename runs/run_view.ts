@@ -2,6 +2,8 @@ import {
   computedStatus,
   isReadable,
   type JournalRow,
+  recordedError,
+  recordedField,
   recordedRound,
   recordedValue,
   type RowKind,
@@ -134,7 +136,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       byEvaluationName(a.key, b.key)
     ).map(value<Record<string, unknown>>),
     metrics: live.metrics,
-    error: head.error === null ? null : JSON.parse(head.error),
+    error: recordedError(head),
     created_at: new Date(head.created_ms).toISOString(),
     updated_at: new Date(head.updated_ms).toISOString(),
   };
@@ -156,7 +158,7 @@ function byGroup(a: WorkerState, b: WorkerState): number {
 
 /** The head stores the whole drawing; people want the name. */
 export function graphName(head: RunHead): string {
-  return (JSON.parse(head.graph) as { name: string }).name;
+  return (recordedField(head, "graph") as { name: string }).name;
 }
 
 function value<T>(row: JournalRow): T {

@@ -4,6 +4,7 @@ import {
   InvalidInputError,
   isQueued,
   queueOrder,
+  recordedError,
   type RunHead,
 } from "../../engine/mod.ts";
 import { didYouMean } from "../../configs/mod.ts";
@@ -54,7 +55,7 @@ async function listRuns(
       reward: rewards[i]!,
       resumable: status === "interrupted" || status === "failed",
       created_at: new Date(head.created_ms).toISOString(),
-      error: head.error === null ? null : (JSON.parse(head.error) as { message: string }).message,
+      error: (recordedError(head) as { message: string } | null)?.message ?? null,
     };
   }).filter(({ id, name, status }) =>
     (!wanted || status === wanted) && (id.includes(text) || name.includes(text))

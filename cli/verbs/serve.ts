@@ -1,4 +1,5 @@
 import { pathToFileURL } from "node:url";
+import { recordedField } from "../../engine/mod.ts";
 import { abandonOwnRuns, DEFAULT_QUEUE, type Home, serveRuns } from "../../runs/mod.ts";
 import { visibleGpus } from "../../workers/mod.ts";
 import { flag, list, whole } from "../options.ts";
@@ -77,8 +78,9 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
         if (event.type === "ended" || event.type === "put_off") graces.ended(event.run);
         teller.on(event);
       },
-      session: ({ id, config }) => {
-        graces.begun(id, JSON.parse(config));
+      session: (head) => {
+        const { id } = head;
+        graces.begun(id, recordedField(head, "config"));
         const live = new LiveView({
           screen: prefixed(quiet, id),
           now: () => performance.now(),

@@ -4,7 +4,7 @@ import type { Frame } from "./frame.ts";
 import { fieldTexts, partsOf } from "./input_record.ts";
 import type { StageTask } from "./task.ts";
 import type { Journal } from "../journal/journal.ts";
-import { addTally, type Entry, type Intent } from "../journal/tree.ts";
+import { addTally, type Entry, recordedIntent } from "../journal/tree.ts";
 import { recordedValue } from "../journal/recorded_value.ts";
 import { type Configs, meansTheSame } from "./recorded_input.ts";
 
@@ -101,7 +101,7 @@ function inputDifference(
   { entry, stage, input }: { entry: Entry; stage: StageTask["stage"]; input: unknown },
 ): string[] {
   if (entry.intent === undefined) return ["(the recorded input is not known)"];
-  const before = recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Intent;
+  const before = recordedIntent({ kind: "intent", key: entry.key, value: entry.intent });
   const lines: string[] = [];
   if (before.stage !== stage.name || before.version !== stage.version) {
     lines.push(

@@ -2,6 +2,7 @@
  * A run that starts where a round of another run's loop has closed: the prefix is copied instead of
  * replayed.
  */
+import { recordedField } from "../stores/recorded_head.ts";
 import type { ArtifactStore } from "../files/artifacts.ts";
 import { canonicalJson } from "../canonical.ts";
 import { systemClock } from "../clock.ts";
@@ -76,7 +77,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
     last_seq: run.last_seq,
     onBroken() {},
   });
-  const recorded: unknown = JSON.parse(run.config);
+  const recorded = recordedField(run, "config");
   const configs = { recorded, resolved: options.resolved ?? recorded, earlier: options.earlier };
   const failures = await replay(journal, {
     nodes: beside,

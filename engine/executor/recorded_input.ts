@@ -2,8 +2,7 @@
 import { canonicalJson, hashJson } from "../canonical.ts";
 import { inputHash, partsOf } from "./input_record.ts";
 import type { StageTask } from "./task.ts";
-import type { Intent } from "../journal/tree.ts";
-import { recordedValue } from "../journal/recorded_value.ts";
+import { type Intent, recordedIntent } from "../journal/tree.ts";
 import type { Stage } from "../graph/stage.ts";
 
 /**
@@ -46,7 +45,7 @@ function isOlder({ entry, stage }: Asked, older: unknown): boolean {
 
 function intentOf(entry: Asked["entry"]): Partial<Intent> {
   if (entry.intent === undefined) return {};
-  return recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Partial<Intent>;
+  return recordedIntent({ kind: "intent", key: entry.key, value: entry.intent });
 }
 
 /** What a body would receive, as canonical JSON; null if it would be refused. */

@@ -114,6 +114,25 @@ export class ArtifactStore {
     return await this.#read({ sha256, bytes: await this.#sizeNamed(sha256) });
   }
 
+  /**
+   * The bytes of this name as they are, whether or not they are torn; null: there is no such file.
+   * @throws {LostRecordError} If they cannot be read, so that what they refer to is not known.
+   */
+  async readUnchecked(sha256: string): Promise<Uint8Array | null> {
+    const ref = { sha256, bytes: 0 };
+    return await Deno.readFile(this.path(ref)).catch((error) => {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw this.#unreadable(error, ref);
+    });
+  }
+
+  #unreadable(error: unknown, ref: ArtifactRef): Error {
+    const path = this.path(ref);
+    return error instanceof Deno.errors.IsADirectory
+      ? damaged("it is a directory", ref, path)
+      : asDiskError(error, "read an artifact", path);
+  }
+
   async #sizeNamed(sha256: string): Promise<number> {
     return (await Deno.stat(this.path({ sha256, bytes: 0 })).catch(() => null))?.size ?? 0;
   }
@@ -122,10 +141,7 @@ export class ArtifactStore {
     const path = this.path(ref);
     const bytes = await Deno.readFile(path).catch((error) => {
       if (error instanceof Deno.errors.NotFound) throw damaged("it is missing", ref, path);
-      if (error instanceof Deno.errors.IsADirectory) {
-        throw damaged("it is a directory", ref, path);
-      }
-      throw asDiskError(error, "read an artifact", path);
+      throw this.#unreadable(error, ref);
     });
     if (bytes.byteLength !== ref.bytes) {
       throw damaged(`it has ${bytes.byteLength} bytes, not ${ref.bytes}`, ref, path);

@@ -23,6 +23,7 @@ const REFERENCE = /sha256[^0-9a-f]{1,12}([0-9a-f]{64})(?![0-9a-f])/g;
 
 /**
  * Names of all artifacts that rows of these stores refer to, directly or through other artifacts.
+ * @throws {LostRecordError} If one of them cannot be read.
  */
 export async function reachableArtifacts(
   stores: readonly Store[],
@@ -44,10 +45,8 @@ export async function reachableArtifacts(
   }
   const latin1 = new TextDecoder("latin1"); // Any bytes are text in it.
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    const bytes = await Deno.readFile(artifacts.path({ sha256: name, bytes: 0 })).catch(
-      unlessMissing,
-    );
-    if (bytes) take(latin1.decode(bytes));
+    const bytes = await artifacts.readUnchecked(name);
+    if (bytes !== null) take(latin1.decode(bytes));
   }
   return found;
 }

@@ -24,6 +24,24 @@ export type Intent = {
   parts?: Record<string, string>;
 };
 
+/** The value of an `intent` row. @throws {LostRecordError} If it is damaged. */
+export function recordedIntent(row: Pick<NewRow, "kind" | "key" | "value">): Intent {
+  const intent = recordedValue(row) as Partial<Intent> | null;
+  if (typeof intent?.stage !== "string" || typeof intent.attempt !== "number") {
+    throw damagedRow(row);
+  }
+  return intent as Intent;
+}
+
+/** The value of a `failure` row. @throws {LostRecordError} If it is damaged. */
+export function recordedFailure(row: Pick<NewRow, "kind" | "key" | "value">): Failure {
+  const failure = recordedValue(row) as Partial<Failure> | null;
+  if (typeof failure?.error?.code !== "string" || failure.next_ms === undefined) {
+    throw damagedRow(row);
+  }
+  return failure as Failure;
+}
+
 /** Value of a `round` row. `total`: tallies of this loop's rounds up to this one. */
 export type RoundRecord = {
   round: number;
@@ -126,7 +144,7 @@ export class Entry {
         this.result = row.value;
         break;
       case "failure":
-        this.#takeFailure(recordedValue(row) as Failure, row.seq > reopened_seq);
+        this.#takeFailure(recordedFailure(row), row.seq > reopened_seq);
         break;
       case "checkpoint":
         this.checkpoints = [...this.checkpoints, row.value];

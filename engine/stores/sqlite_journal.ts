@@ -1,3 +1,4 @@
+import { recordedColumn } from "./recorded_head.ts";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Clock } from "../clock.ts";
 import { InvalidInputError } from "../errors.ts";
@@ -166,7 +167,11 @@ export class SqliteJournal {
   renew(run: string, epoch: number, lease_ms: number): Renewed {
     const row = this.prepare(RENEW).get({ run, epoch, now: this.#now, lease_ms });
     if (!row) return this.#fenced(run);
-    return { fenced: false, requests: JSON.parse(row.requests as string) };
+    const requests = recordedColumn({ id: run }, {
+      field: "requests",
+      text: row.requests as string,
+    });
+    return { fenced: false, requests: requests as RequestKind[] };
   }
 
   append(run: string, epoch: number, rows: NewRow[]): Appended {
@@ -253,9 +258,15 @@ export class SqliteJournal {
 
 function toHead(row: unknown): RunHead {
   const { no: _, owner, requests, needs, parent, ...rest } = row as HeadRow;
-  const orNull = (json: string | null) => json === null ? null : JSON.parse(json);
-  const parsed = { owner: orNull(owner), requests: JSON.parse(requests), needs: JSON.parse(needs) };
-  return checkedHead({ ...rest, ...parsed, parent: orNull(parent) });
+  const orNull = (field: "owner" | "parent", text: string | null) =>
+    text === null ? null : recordedColumn(rest, { field, text });
+  const parsed = {
+    owner: orNull("owner", owner),
+    requests: recordedColumn(rest, { field: "requests", text: requests }),
+    needs: recordedColumn(rest, { field: "needs", text: needs }),
+    parent: orNull("parent", parent),
+  };
+  return checkedHead({ ...rest, ...parsed } as RunHead);
 }
 
 /** Rows have null if there is no input hash. */

@@ -10,6 +10,7 @@ import {
   newRunId,
   type Prefix,
   prefixOf,
+  recordedField,
   recordedValue,
   RemovalRefusedError,
   removeTree,
@@ -117,7 +118,7 @@ export async function planFork(
 ) {
   const { round, overrides = [] } = options;
   await refuseBeforeStart(home, run, round);
-  refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
+  refuseFlow(run, { before: recordedField(run, "config") as { flow?: unknown }, overrides });
   const { definition, config: known } = await recordedDefinition(home.store, run, options);
   const changed = await changedSettings(home.store, run);
   const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;

@@ -8,8 +8,8 @@ import {
   type GraphDefinition,
   hasEnded,
   InvalidInputError,
-  LostRecordError,
   type Outcome,
+  recordedField,
   type RunHead,
   type Store,
 } from "../../engine/mod.ts";
@@ -66,7 +66,7 @@ export async function runGraph<In, C, T>(
       const graph = definition.build(config);
       return { ...await executeRun(open, { head, graph }, session), run: head.id };
     }
-    const recorded = JSON.parse(known.config);
+    const recorded = recordedField(known, "config");
     const config = asStarted(asPinned(given, recorded), recorded);
     if (!hasEnded(known)) await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
@@ -105,7 +105,7 @@ export async function recordedDefinition(
   head: RunHead,
   options: { accept?: boolean } = {},
 ): Promise<{ definition: AnyDefinition; config: unknown }> {
-  const recorded = configOf(checkJournal(head));
+  const recorded = recordedField(checkJournal(head), "config");
   await checkRelease(store, head, options);
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
@@ -121,19 +121,6 @@ export async function recordedDefinition(
       entry: head.entry,
     },
   );
-}
-
-function configOf({ id, config }: RunHead): unknown {
-  try {
-    return JSON.parse(config);
-  } catch (cause) {
-    throw new LostRecordError(
-      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: ` +
-        "restore the journal from a copy",
-      { run: id },
-      { cause },
-    );
-  }
 }
 
 async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>): Promise<T> {
@@ -155,7 +142,7 @@ function sameConfig<In, C, T>(
   { config: schema }: GraphDefinition<In, C, T>,
   { given, earlier }: { given: In; earlier: readonly SettingChange[] },
 ): { meant: In; settings: SettingChange[] } {
-  const recorded = JSON.parse(head.config);
+  const recorded = recordedField(head, "config") as Record<string, unknown>;
   const known = canonicalJson(schema.parse(recorded) ?? null);
   const now = schema.parse(given);
   if (canonicalJson(now ?? null) === known) return { meant: given, settings: [] };

@@ -1,6 +1,7 @@
 import {
   type Graph,
   InvalidInputError,
+  recordedField,
   type RunHead,
   type ServeOptions,
   serveQueues,
@@ -111,7 +112,7 @@ async function definitionOf(
       : modules.find((module) => module[name] !== undefined);
     if (given) {
       const definition = given[name]!;
-      return { definition, config: JSON.parse(run.config) };
+      return { definition, config: recordedField(run, "config") };
     }
     throw new InvalidInputError(
       `Cannot run '${run.id}' because its graph cannot be loaded from ${run.entry}: ${

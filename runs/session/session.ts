@@ -16,6 +16,7 @@ import {
   type Outcome,
   provide,
   type Provided,
+  recordedField,
   type RunHead,
   stillOwns,
 } from "../../engine/mod.ts";
@@ -174,7 +175,7 @@ async function execute<T>(
   const accepted = await takeOver(home, head, { say, accept });
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
-  const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
+  const config = withSettings(recordedField(head, "config") as Record<string, unknown>, settings);
   const found = await foundAtHub(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);

@@ -4,6 +4,7 @@ import { SettingChange, withoutSettings, withSettings } from "../../configs/mod.
 import {
   canonicalJson,
   type NewRow,
+  recordedField,
   recordedValue,
   type RunHead,
   type Store,
@@ -29,7 +30,7 @@ export async function currentConfig(
   store: Store,
   head: Pick<RunHead, "id" | "config">,
 ): Promise<Record<string, unknown>> {
-  const recorded = JSON.parse(head.config) as Record<string, unknown>;
+  const recorded = recordedField(head, "config") as Record<string, unknown>;
   return withSettings(recorded, await changedSettings(store, head));
 }
 

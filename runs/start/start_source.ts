@@ -9,6 +9,7 @@ import {
   isReadable,
   type LoopNode,
   LostRecordError,
+  recordedField,
   recordedRound,
   recordedValue,
   type RoundRecord,
@@ -57,7 +58,7 @@ export async function startSource(
   await refuseOtherHome(home, head);
   const config = await currentConfig(home.store, head);
   const loop = graph.nodes.findLast((node) => node.kind === "loop");
-  const { name } = JSON.parse(head.graph) as { name: string };
+  const { name } = recordedField(head, "graph") as { name: string };
   if (name === graph.name && loop !== undefined) return { head, config, loop };
   throw new InvalidInputError(
     `run '${run}' is a run of '${name}', and only another one of that can continue it: this is ` +

@@ -1,4 +1,4 @@
-import { hasEnded, type RunHead } from "../../engine/mod.ts";
+import { hasEnded, recordedField, type RunHead } from "../../engine/mod.ts";
 import type { Home } from "../home/home.ts";
 import { modelCard } from "./model_card.ts";
 import { runView } from "../run_view.ts";
@@ -14,5 +14,8 @@ export async function trackedEnd(
   if (!hasEnded(head)) return { status: "interrupted", card: null };
   if (head.status !== "done") return { status: "cancelled", card: null };
   const view = await runView(home.store, head, await home.liveFacts(id));
-  return { status: "done", card: modelCard(view, JSON.parse(head.config)) };
+  return {
+    status: "done",
+    card: modelCard(view, recordedField(head, "config") as Record<string, unknown>),
+  };
 }

@@ -9,7 +9,13 @@ import {
   titleOf,
 } from "../../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../../data/mod.ts";
-import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../../engine/mod.ts";
+import {
+  InvalidInputError,
+  type JournalRow,
+  recordedField,
+  rowValue,
+  type RunHead,
+} from "../../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../../workers/mod.ts";
 import { baseOpening } from "../session/base_opening.ts";
 import type { Home } from "../home/home.ts";
@@ -136,7 +142,9 @@ async function recordedRound(
     ...Object.fromEntries(columns),
     ...values,
   }, seen);
-  const { data } = z.object({ reward: z.array(RewardConfig) }).safeParse(JSON.parse(head.config));
+  const { data } = z.object({ reward: z.array(RewardConfig) }).safeParse(
+    recordedField(head, "config"),
+  );
   const parts = data && readsParts(algorithm) ? { parts: rewardParts(groups, data.reward) } : {};
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));
   return {

@@ -162,12 +162,16 @@ Deno.test("explain() names a damaged row", async () => {
   const definition = pair(() => "done");
   await run(store, definition);
   const { read } = store;
-  store.read = async (...asked: Parameters<typeof read>) =>
-    (await read.apply(store, asked)).map((row) =>
-      row.kind === "intent" ? { ...row, value: "{" } : row
-    );
-  await rejects(why(store, definition, "second"), {
-    code: "lost_record",
-    message: /^Cannot read the 'intent' row of 'second' because .* Fix: put the journal back/,
-  });
+  for (const kind of ["intent", "result"] as const) {
+    for (const value of ["{", "null", "7", "{}"]) {
+      store.read = async (...asked: Parameters<typeof read>) =>
+        (await read.apply(store, asked)).map((row) => row.kind === kind ? { ...row, value } : row);
+      await rejects(why(store, definition, "second"), {
+        code: "lost_record",
+        message: new RegExp(
+          `^Cannot read the '${kind}' row of 'second' because .* Fix: put the journal back`,
+        ),
+      });
+    }
+  }
 });

@@ -153,6 +153,13 @@ Deno.test("diff names a damaged row, and an artifact that is a directory", async
       });
     }
   }
+  for (const field of ["config", "packages", "graph"] as const) {
+    const damaged = { ...heads, b: { ...heads.b, [field]: "{broken" } };
+    await rejects(diffRuns({ store: home.store, artifacts: home.artifacts }, damaged), {
+      code: "lost_record",
+      message: new RegExp(`^Cannot read run 'b' because its '${field}' in the journal is damaged`),
+    });
+  }
   const row = (await home.store.read("b", { kinds: ["note/version"] }))[1];
   const path = home.artifacts.path((JSON.parse(row!.value) as { record: ArtifactRef }).record);
   await Deno.remove(path);

@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, rejects } from "node:assert/strict";
 import { csv } from "../../../data/formats/csv.ts";
 import { brokenText } from "../../../data/utf8_text.ts";
 

@@ -126,3 +126,20 @@ Deno.test("gc refuses to judge a home whose artifacts belong to another journal 
     return true;
   });
 });
+
+Deno.test("gc removes nothing while an artifact that it must look into is a directory", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  await executeFake(home, "a");
+  const lost = await home.artifacts.putJson({ lost: true });
+  const [row] = await home.store.read("a", { kinds: ["note/version"] });
+  const { record } = JSON.parse(row!.value) as { record: { sha256: string; bytes: number } };
+  const path = home.artifacts.path(record);
+  await Deno.remove(path);
+  await Deno.mkdir(path);
+  await rejects(collectGarbage(home, ALL), {
+    code: "lost_record",
+    message: new RegExp(`^Cannot read artifact ${path} because it is a directory: `),
+  });
+  ok(await home.artifacts.has(lost));
+});
