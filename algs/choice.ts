@@ -166,9 +166,9 @@ export function ratioBounds(
   settings?: Readonly<Record<string, unknown>>,
 ): RatioBounds {
   const { algorithm, config } = opened(choice);
-  const own = settings ?? config;
-  const clips = typeof own.clip_high === "number" || typeof own.clip_low === "number";
-  const { clip_low, clip_high } = clips ? own : PPO_CLIP;
+  const effective = settings ?? config;
+  const clips = typeof effective.clip_high === "number" || typeof effective.clip_low === "number";
+  const { clip_low, clip_high } = clips ? effective : PPO_CLIP;
   const bound = (value: unknown) => typeof value === "number" ? value : null;
   return { low: bound(clip_low), high: bound(clip_high), ratio: algorithm.ratio ?? "token" };
 }

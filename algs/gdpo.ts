@@ -48,8 +48,8 @@ export const gdpo = policyGradient({
     const sums = group.map(() => 0); // [N]
     for (const { paid, weight } of parts) {
       const places = [...paid.keys()].filter((i) => paid[i] !== null);
-      const [own, of] = [places.map((i) => paid[i]!), places.map((i) => group[i]!)];
-      const Z = groupZscore(own, of, c.std_epsilon);
+      const [rewards, of] = [places.map((i) => paid[i]!), places.map((i) => group[i]!)];
+      const Z = groupZscore(rewards, of, c.std_epsilon);
       places.forEach((i, k) => sums[i]! += weight * Z[k]!);
     }
     const squares = sums.reduce((total, sum) => total + sum * sum, 0);

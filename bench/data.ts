@@ -5,7 +5,7 @@
 import { writeAll } from "../data/mod.ts";
 import { commandOutput, numberFlags, ROOT, rounded, trlPython } from "./quickstart_run.ts";
 
-type Told = { rows: number; open_s: number; read_s: number; peak_mib: number };
+type Timing = { rows: number; open_s: number; read_s: number; peak_mib: number };
 type Measured = Record<string, number | null>;
 type Sizes = { name: string; rows: number; reads: number; python: string };
 
@@ -40,15 +40,15 @@ export async function benchData(args: readonly string[]): Promise<Measured> {
 async function benchSize({ name, rows, reads, python }: Sizes): Promise<Measured> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   const measured: Measured = { [`${name}_rows`]: rows };
-  const add = (side: string, { open_s, read_s, peak_mib }: Told) => {
+  const add = (side: string, { open_s, read_s, peak_mib }: Timing) => {
     measured[`${name}_${side}_open_s`] = rounded(open_s);
     measured[`${name}_${side}_read_s`] = rounded(read_s);
     measured[`${name}_${side}_peak_mib`] = rounded(peak_mib);
   };
   const opening = async (path: string) => {
     const script = `${ROOT}bench/data_open.ts`;
-    const own = ["run", "-A", "--quiet", script, path, `${dir}/home`, String(reads)];
-    return await told(Deno.execPath(), own);
+    const command = ["run", "-A", "--quiet", script, path, `${dir}/home`, String(reads)];
+    return await timing(Deno.execPath(), command);
   };
   try {
     const path = `${dir}/rows.jsonl`;
@@ -56,7 +56,7 @@ async function benchSize({ name, rows, reads, python }: Sizes): Promise<Measured
     add("first", await opening(path));
     add("again", await opening(path));
     const peer = [`${ROOT}bench/peers/datasets_open.py`, path, `${dir}/peer`, String(reads)];
-    add("peer", await told(python, peer));
+    add("peer", await timing(python, peer));
     await Deno.remove(`${dir}/peer`, { recursive: true });
     for (const format of FORMATS) {
       const other = `${dir}/rows.${format}`;
@@ -72,9 +72,9 @@ async function benchSize({ name, rows, reads, python }: Sizes): Promise<Measured
   }
 }
 
-async function told(command: string, args: string[]): Promise<Told> {
+async function timing(command: string, args: string[]): Promise<Timing> {
   const text = await commandOutput(command, args);
-  return JSON.parse(text.trim().split("\n").at(-1)!) as Told;
+  return JSON.parse(text.trim().split("\n").at(-1)!) as Timing;
 }
 
 type BenchRow = { id: number; question: string; answer: string };

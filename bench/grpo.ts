@@ -82,16 +82,17 @@ export async function benchGrpo(args: readonly string[]): Promise<Record<string,
       seed: SEED,
       length_max: LENGTH_MAX,
     };
-    const [own, peer]: [(Side & { operations: Operation[]; engine_ms: number })[], PeerAnswer[]] = [
-      [],
-      [],
-    ];
+    const [runs, peer]: [(Side & { operations: Operation[]; engine_ms: number })[], PeerAnswer[]] =
+      [
+        [],
+        [],
+      ];
     for (let repeat = 0; repeat < sizes.repeats; repeat++) {
-      own.push(await ownRun(`${dir}/${repeat}`, work));
+      runs.push(await holdfastRun(`${dir}/${repeat}`, work));
       peer.push(await peerRun(`${dir}/peer.json`, { python: trl, work }));
     }
     return {
-      ...compared(own, peer, work),
+      ...compared(runs, peer, work),
       settings: { ...sizes, packing, source, lr: LR, seed: SEED, trl: peer[0]!.settings },
     };
   });
@@ -103,14 +104,14 @@ async function prompts({ steps, prompts }: Sizes): Promise<string[]> {
   return rows.map(({ prompt }) => prompt as string);
 }
 
-async function ownRun(dir: string, work: Work) {
+async function holdfastRun(dir: string, work: Work) {
   await Deno.mkdir(dir);
   const train = `${dir}/train.jsonl`;
   await Deno.writeTextFile(
     train,
     work.rows.map((prompt, n) => JSON.stringify({ id: n, prompt, answer: "" })).join("\n"),
   );
-  const { rounds, tokens } = await timedRun(dir, ownConfig(work, train));
+  const { rounds, tokens } = await timedRun(dir, holdfastConfig(work, train));
   // The first interval ends with the second round.
   const counted = rounds.slice(UNCOUNTED.first - 1, rounds.length - UNCOUNTED.last);
   const operations = counted.flatMap((round) =>
@@ -132,7 +133,7 @@ async function ownRun(dir: string, work: Work) {
 }
 
 /** What the peer's settings say, in our words. */
-function ownConfig(work: Work, train: string) {
+function holdfastConfig(work: Work, train: string) {
   const { seed, steps, prompts, samples, tokens, threads, packing, model, lr, length_max } = work;
   return OnlineConfig.parse({
     flow: "online",
@@ -182,16 +183,16 @@ async function peerRun(
   };
 }
 
-type Own = Awaited<ReturnType<typeof ownRun>>;
+type HoldfastRun = Awaited<ReturnType<typeof holdfastRun>>;
 
 function compared(
-  own: Own[],
+  runs: HoldfastRun[],
   peer: PeerAnswer[],
   { steps, prompts, samples, tokens }: Work,
 ): Record<string, unknown> {
   const seconds = (sides: { step_s: number[] }[]) => sides.map(({ step_s }) => mean(step_s));
-  const [ours, theirs] = [seconds(own), seconds(peer)];
-  const each = [...own.map((run) => run.tokens / steps), ...peer.flatMap((run) => run.tokens)];
+  const [ours, theirs] = [seconds(runs), seconds(peer)];
+  const each = [...runs.map((run) => run.tokens / steps), ...peer.flatMap((run) => run.tokens)];
   const wanted = prompts * samples * tokens;
   const odd = each.find((count) => count !== wanted);
   if (odd !== undefined) {
@@ -201,7 +202,7 @@ function compared(
   }
   const took = (op: string) =>
     rounded(
-      median(own.flatMap(({ operations }) =>
+      median(runs.flatMap(({ operations }) =>
         operations.filter((one) => one.op === op).map(({ sent_ms, ended_ms }) => ended_ms - sent_ms)
       )),
     );
@@ -214,7 +215,7 @@ function compared(
     ...Object.fromEntries(
       ["publish", "load", "generate", "train"].map((op) => [`${op}_ms`, took(op)]),
     ),
-    engine_ms: rounded(median(own.map(({ engine_ms }) => engine_ms))),
+    engine_ms: rounded(median(runs.map(({ engine_ms }) => engine_ms))),
     runs_step_s: ours.map(rounded),
     trl_runs_step_s: theirs.map(rounded),
     trl_packages: peer[0]!.packages,

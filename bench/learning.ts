@@ -16,14 +16,14 @@ const BUDGET = 30_720;
 export const GAIN_MIN = 0.2;
 const KEPT = `${ROOT}.holdfast/bench/learning`;
 
-type Asked = { seeds: number[]; algorithms: string[]; budget: number; write: boolean };
+type LearningOptions = { seeds: number[]; algorithms: string[]; budget: number; write: boolean };
 
 /**
  * `args`: `--seeds 1,2,3 --algorithms grpo,ppo --budget SAMPLES`; `--write` puts curves into the
  * docs.
  */
 export async function benchLearning(args: readonly string[]): Promise<Record<string, unknown>> {
-  const { seeds, algorithms, budget, write } = asked(args);
+  const { seeds, algorithms, budget, write } = learningOptions(args);
   const results: Record<string, unknown> = {};
   for (const algorithm of algorithms) {
     const curves: Curves = {};
@@ -50,9 +50,9 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
 }
 
 /** @throws {RangeError} At an unknown flag or algorithm. */
-export function asked(args: readonly string[]): Asked {
+export function learningOptions(args: readonly string[]): LearningOptions {
   const known = Object.keys(ALGORITHMS);
-  const found: Asked = {
+  const found: LearningOptions = {
     seeds: [1, 2, 3],
     algorithms: known,
     budget: BUDGET,

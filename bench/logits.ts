@@ -4,17 +4,21 @@
  */
 import { numberFlags, quickstartPython, ROOT, rounded } from "./quickstart_run.ts";
 
-type Told = { step_mib: number; seconds: number; grad_norm: number };
+type Measurement = { step_mib: number; seconds: number; grad_norm: number };
 
 /** `args`: `--tokens N --vocabulary N --chunk N --hidden N --repeats N`. */
 export async function benchLogits(args: readonly string[]): Promise<Record<string, number | null>> {
   const usual = { tokens: 2048, vocabulary: 50_000, hidden: 128, chunk: 256, repeats: 3 };
   const { chunk, ...sizes } = numberFlags(args, usual);
   const python = await quickstartPython();
-  const told = async (chunk_tokens: number | null, entropy: boolean) =>
-    await pythonAnswer<Told>(python, "logits_memory.py", { ...sizes, chunk_tokens, entropy });
-  const [chunked, whole] = [await told(chunk, false), await told(null, false)];
-  const [chunkedEntropy, wholeEntropy] = [await told(chunk, true), await told(null, true)];
+  const measure = async (chunk_tokens: number | null, entropy: boolean) =>
+    await pythonAnswer<Measurement>(python, "logits_memory.py", {
+      ...sizes,
+      chunk_tokens,
+      entropy,
+    });
+  const [chunked, whole] = [await measure(chunk, false), await measure(null, false)];
+  const [chunkedEntropy, wholeEntropy] = [await measure(chunk, true), await measure(null, true)];
   return {
     ...sizes,
     chunk,

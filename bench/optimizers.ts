@@ -3,7 +3,7 @@ import { Optimizer } from "../data/mod.ts";
 import { pythonAnswer } from "./logits.ts";
 import { numberFlags, quickstartPython, rounded } from "./quickstart_run.ts";
 
-type Told = { weights: number; state_mib: number; seconds: number };
+type Measurement = { weights: number; state_mib: number; seconds: number };
 
 const NAMES = Optimizer.shape.name.unwrap().options;
 
@@ -11,16 +11,19 @@ const NAMES = Optimizer.shape.name.unwrap().options;
 export async function benchOptimizers(args: readonly string[]): Promise<Record<string, number>> {
   const sizes = numberFlags(args, { width: 256, layers: 2, vocabulary: 1000, repeats: 5 });
   const python = await quickstartPython();
-  const told: Record<string, Told> = {};
+  const measurements: Record<string, Measurement> = {};
   for (const name of NAMES) {
-    told[name] = await pythonAnswer<Told>(python, "optimizer_step.py", { name, ...sizes });
+    measurements[name] = await pythonAnswer<Measurement>(python, "optimizer_step.py", {
+      name,
+      ...sizes,
+    });
   }
-  const { adamw: peer } = told as Record<(typeof NAMES)[number], Told>;
+  const { adamw: peer } = measurements as Record<(typeof NAMES)[number], Measurement>;
   return {
     ...sizes,
     weights: peer.weights,
     ...Object.fromEntries(
-      Object.entries(told).flatMap(([name, { state_mib, seconds }]) => [
+      Object.entries(measurements).flatMap(([name, { state_mib, seconds }]) => [
         [`${name}_state_mib`, rounded(state_mib)],
         [`${name}_state_ratio`, rounded(state_mib / peer.state_mib)],
         [`${name}_step_ms`, rounded(seconds * 1000)],

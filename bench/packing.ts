@@ -8,7 +8,7 @@ import { TrainerConfig, trainerGroup } from "../workers/mod.ts";
 import { pythonAnswer } from "./logits.ts";
 import { numberFlags, quickstartPython, rounded } from "./quickstart_run.ts";
 
-type Told = {
+type Measurement = {
   trained_tokens: number;
   packed_s: number;
   padded_s: number;
@@ -33,17 +33,17 @@ export async function benchPacking(
     const places = { model: `${dir}/model`, artifacts: `${dir}/artifacts` };
     const { loss } = expressionsOf({ name: "sft" });
     const work = { rows, tokens_max, repeats, loss, optimizer, spec, ...places };
-    const told = await pythonAnswer<Told>(python, "supervised_rows.py", work);
+    const measurement = await pythonAnswer<Measurement>(python, "supervised_rows.py", work);
     return {
       rows,
       micro_batch_tokens_max: tokens_max,
       repeats,
-      trained_tokens: told.trained_tokens,
-      micro_batches: told.packed_micro_batches,
-      peer_micro_batches: told.padded_micro_batches,
-      tokens_per_s: rounded(told.trained_tokens / told.packed_s),
-      peer_tokens_per_s: rounded(told.trained_tokens / told.padded_s),
-      ratio: rounded(told.padded_s / told.packed_s),
+      trained_tokens: measurement.trained_tokens,
+      micro_batches: measurement.packed_micro_batches,
+      peer_micro_batches: measurement.padded_micro_batches,
+      tokens_per_s: rounded(measurement.trained_tokens / measurement.packed_s),
+      peer_tokens_per_s: rounded(measurement.trained_tokens / measurement.padded_s),
+      ratio: rounded(measurement.padded_s / measurement.packed_s),
     };
   } finally {
     await Deno.remove(dir, { recursive: true });

@@ -97,10 +97,10 @@ async function measure(
   for (let repeat = 0; repeat <= repeats; repeat++) {
     const serial = { workflows: 1, steps };
     const measured = {
-      serial: await ownStepsPerSecond(engine, serial),
+      serial: await holdfastStepsPerSecond(engine, serial),
       raw: await raw.perSecond(steps),
       dbos: await dbos.stepsPerSecond(serial),
-      wide: await ownStepsPerSecond(engine, WIDE),
+      wide: await holdfastStepsPerSecond(engine, WIDE),
       dbos_wide: await dbos.stepsPerSecond(WIDE),
     };
     if (repeat === 0) continue; // Warms up: statements are prepared and code is compiled.
@@ -140,7 +140,7 @@ const chainOf = graph(
 );
 
 /** From the creation of the first run to the end of the last. */
-async function ownStepsPerSecond(
+async function holdfastStepsPerSecond(
   engine: Engine,
   { workflows, steps }: typeof WIDE,
 ): Promise<number> {

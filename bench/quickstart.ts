@@ -41,13 +41,16 @@ export async function benchQuickstart(args: readonly string[]): Promise<Measured
   ];
   const python = await quickstartPython();
   return await withBenchHome(async (dir) => {
-    const own = await ownRun(dir, overrides);
-    return { ...own, ...await peerRun(dir, { python, config: await quickstartConfig(overrides) }) };
+    const measured = await holdfastRun(dir, overrides);
+    return {
+      ...measured,
+      ...await peerRun(dir, { python, config: await quickstartConfig(overrides) }),
+    };
   });
 }
 
 /** The command line in a separate process; its journal has the durations. */
-async function ownRun(dir: string, overrides: readonly string[]): Promise<Measured> {
+async function holdfastRun(dir: string, overrides: readonly string[]): Promise<Measured> {
   const begun_ms = Date.now();
   const args = [
     "run",

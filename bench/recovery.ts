@@ -174,8 +174,10 @@ export function groupsInFlight(rows: JournalRow[], at_ms: number): number {
   const delivered = new Set(
     before.filter(({ kind }) => kind === "note/generated").map(({ key }) => key),
   );
-  const asked = before.filter(({ kind, key }) => kind === "note/generation" && !delivered.has(key));
-  return asked.reduce((sum, row) => sum + groups(row), 0);
+  const requested = before.filter(({ kind, key }) =>
+    kind === "note/generation" && !delivered.has(key)
+  );
+  return requested.reduce((sum, row) => sum + groups(row), 0);
 }
 
 function groups({ value }: JournalRow): number {

@@ -24,8 +24,8 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 export class BeforeRecording {
   readonly #options: Required<BeforeRecordingOptions>;
   #recording = false;
-  #asked = false;
-  #askedMs = -Infinity;
+  #stopRequested = false;
+  #requestedMs = -Infinity;
   #listening = false;
   readonly #listener = () => this.interrupted();
 
@@ -37,17 +37,17 @@ export class BeforeRecording {
   /**
    * A stop was requested while the record was being written: the writer then says what exists now.
    */
-  get asked(): boolean {
-    return this.#asked;
+  get stopRequested(): boolean {
+    return this.#stopRequested;
   }
 
   interrupted(): void {
     const { nothing, note, exit, clock } = this.#options;
     const nowMs = clock.monotonic();
-    if (nowMs - this.#askedMs < ONE_PRESS_MS) return;
-    if (this.#recording && !this.#asked) {
-      this.#asked = true; // Whether the run exists depends on the store's answer.
-      this.#askedMs = nowMs;
+    if (nowMs - this.#requestedMs < ONE_PRESS_MS) return;
+    if (this.#recording && !this.#stopRequested) {
+      this.#stopRequested = true; // Whether the run exists depends on the store's answer.
+      this.#requestedMs = nowMs;
       return;
     }
     note(

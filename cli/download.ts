@@ -157,7 +157,7 @@ class Silence {
 class Progress {
   readonly #file: ShippedFile;
   readonly #say: OnProgress;
-  #said = performance.now();
+  #reportedMs = performance.now();
 
   constructor(file: ShippedFile, say: OnProgress) {
     this.#file = file;
@@ -165,8 +165,8 @@ class Progress {
   }
 
   at(got: number): void {
-    if (performance.now() - this.#said < SAY_MS) return;
-    this.#said = performance.now();
+    if (performance.now() - this.#reportedMs < SAY_MS) return;
+    this.#reportedMs = performance.now();
     const mib = (bytes: number) => Math.floor(bytes / MIB);
     this.#say(`${basename(this.#file.path)}: ${mib(got)} of ${mib(this.#file.bytes)} MiB`);
   }

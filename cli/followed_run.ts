@@ -28,7 +28,7 @@ export async function followRun(
   following: Following,
   early: BeforeRecording,
 ): Promise<number> {
-  if (early.asked) {
+  if (early.stopRequested) {
     const { id } = following.head;
     errorScreen().write(
       `stopped before run ${id} started. Start it with: ${command(home, `resume ${id}`)}\n`,

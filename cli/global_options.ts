@@ -7,7 +7,7 @@ export const HOME_HELP = "directory of runs and checkpoints";
 export const STORE_HELP =
   "PostgreSQL URL of the journal; overrides $HOLDFAST_STORE (default: a SQLite file in the home)";
 
-type Given = { home?: string; store?: string; id?: string };
+type Options = { home?: string; store?: string; id?: string };
 
 /** The options of all verbs, which may come before the verb or after it. */
 export class GlobalOptions {
@@ -17,16 +17,16 @@ export class GlobalOptions {
   /** Of the new run. */
   readonly id: string | undefined;
 
-  constructor(given: Given) {
-    this.home = given.home ?? DEFAULT_HOME;
+  constructor(options: Options) {
+    this.home = options.home ?? DEFAULT_HOME;
     homeDirectory(this.home); // Also for verbs that open no home.
-    this.store = given.store ?? storeOfEnvironment();
-    this.id = given.id;
+    this.store = options.store ?? storeOfEnvironment();
+    this.id = options.id;
   }
 
   /** Those that a command line gives: what comes after the verb counts. */
   static of(command: Command): GlobalOptions {
-    return new GlobalOptions({ ...command.optsWithGlobals<Given>(), ...command.opts<Given>() });
+    return new GlobalOptions({ ...command.optsWithGlobals<Options>(), ...command.opts<Options>() });
   }
 
   /** Opens the home during `work`. An error's advice then names it. */

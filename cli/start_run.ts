@@ -61,17 +61,17 @@ export async function startRun(
   const definition = flowDefinition(loaded.config.flow);
   if (loaded.config.flow === "prepare") refuseOthersOutput(loaded.config.output, null);
   const say = tell;
-  const looking = {
+  const reporters = {
     say,
     onSetup: ({ text }: { text: string }) => say(text),
   };
   // A broken row is bad input: it is reported before anything is recorded. Rows of the hub must be
   // here for that.
-  const data = await pinnedData(loaded.config, { ...looking, download: true });
+  const data = await pinnedData(loaded.config, { ...reporters, download: true });
   const rows = await rowTables(data.config, { home: home.dir, say });
   // So is a model that cannot be had. A queued run may start on a different machine, which fetches
   // it then, at the commit of now.
-  const pinned = await pinnedModels(data.config, { ...looking, download: !queued });
+  const pinned = await pinnedModels(data.config, { ...reporters, download: !queued });
   const { models } = pinned;
   // So is a run to start from that the configuration does not fit.
   const { origins } = loaded;
@@ -84,9 +84,9 @@ export async function startRun(
   for (const question of questions) tell(`Is this intended? ${question}`);
   // So is unusable Python code. A queued run may start on a different machine, which checks it
   // then.
-  if (!queued) await checkModelCode(config, { ...looking, models });
-  if (!queued) await checkAlgorithm(config, looking);
-  await checkRewards(config, { ...looking, rows, load: !queued });
+  if (!queued) await checkModelCode(config, { ...reporters, models });
+  if (!queued) await checkAlgorithm(config, reporters);
+  await checkRewards(config, { ...reporters, rows, load: !queued });
   const head = await early.record(() =>
     createRun(home, definition, {
       config,

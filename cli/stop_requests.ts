@@ -104,14 +104,14 @@ export class StopRequests {
 /** The grace in seconds: the environment's, or else the configuration's. */
 export function preemptGraceS(
   configured = PREEMPT_GRACE_S,
-  given = Deno.env.get(PREEMPT_GRACE_VARIABLE),
+  text = Deno.env.get(PREEMPT_GRACE_VARIABLE),
 ): number {
-  if (given === undefined || given === "") return configured;
-  const seconds = Number(given);
+  if (text === undefined || text === "") return configured;
+  const seconds = Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return seconds;
   throw new InvalidInputError(
-    `Cannot use ${PREEMPT_GRACE_VARIABLE}='${given}': give seconds, 0 or more`,
-    { given },
+    `Cannot use ${PREEMPT_GRACE_VARIABLE}='${text}': give seconds, 0 or more`,
+    { given: text },
   );
 }
 

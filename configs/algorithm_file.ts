@@ -14,10 +14,12 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
   ) return value;
   const bytes = await Deno.readFile(value.algorithm.source).catch(() => null);
   if (bytes === null) return value;
-  const { algorithm: own } = value;
+  const { algorithm: block } = value;
   const facts = factsOf(new TextDecoder().decode(bytes), value.flow);
-  const { unpaired } = own;
-  const whole = isFields(unpaired) ? { ...own, unpaired: { ...facts.unpaired, ...unpaired } } : own;
+  const { unpaired } = block;
+  const whole = isFields(unpaired)
+    ? { ...block, unpaired: { ...facts.unpaired, ...unpaired } }
+    : block;
   return { ...value, algorithm: { ...facts, ...whole, sha256: sha256Hex(bytes) } };
 }
 

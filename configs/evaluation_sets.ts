@@ -9,9 +9,9 @@ import type { Issue } from "./problems/issue_text.ts";
  */
 export type Evaluated = {
   data?: { eval?: SourceConfig[] };
-  evaluate?: { files?: EvaluatedFiles; sets?: OwnSet[] } | null;
+  evaluate?: { files?: EvaluatedFiles; sets?: SetSettings[] } | null;
 };
-type OwnSet =
+type SetSettings =
   & Pick<EvaluationSetConfig, "name" | "data">
   & Partial<EvaluationSetConfig>
   & Partial<PairSetConfig>;
@@ -19,15 +19,15 @@ type EvaluatedFiles = "apart" | "together";
 
 /**
  * Rows with a separate result. `name`: what its results are called; null: it is the only one of
- * `data.eval`. `split`: where its rows are. `path`: where the configuration has it. `own`: what it
- * says itself, if it is one of `evaluate.sets`.
+ * `data.eval`. `split`: where its rows are. `path`: where the configuration has it. `settings`: what
+ * it says itself, if it is one of `evaluate.sets`.
  */
 export type EvaluationSet = {
   name: string | null;
   split: string;
   sources: SourceConfig[];
   path: (string | number)[];
-  own?: OwnSet;
+  settings?: SetSettings;
 };
 
 /**
@@ -36,19 +36,19 @@ export type EvaluationSet = {
  */
 export function evaluationSets({ data, evaluate }: Evaluated): EvaluationSet[] {
   const sources = data?.eval ?? [];
-  const own = (evaluate?.sets ?? []).map((set, i): EvaluationSet => {
+  const sets = (evaluate?.sets ?? []).map((set, i): EvaluationSet => {
     const { name, data: sources } = set;
-    return { name, split: `eval/${name}`, sources, path: ["evaluate", "sets", i], own: set };
+    return { name, split: `eval/${name}`, sources, path: ["evaluate", "sets", i], settings: set };
   });
-  if (sources.length === 0 && own.length > 0) return own;
+  if (sources.length === 0 && sets.length > 0) return sets;
   if (sources.length < 2 || evaluate?.files !== "apart") {
-    return [{ name: null, split: "eval", sources, path: ["data", "eval"] }, ...own];
+    return [{ name: null, split: "eval", sources, path: ["data", "eval"] }, ...sets];
   }
   const files = sources.map((source, i): EvaluationSet => {
     const name = setName(source);
     return { name, split: `eval/${name}`, sources: [source], path: ["data", "eval", i] };
   });
-  return [...files, ...own];
+  return [...files, ...sets];
 }
 
 /**
@@ -56,8 +56,8 @@ export function evaluationSets({ data, evaluate }: Evaluated): EvaluationSet[] {
  * if the configuration gives it one.
  */
 export function metricsPrefix({ name, sources }: Pick<EvaluationSet, "name" | "sources">): string {
-  const own = name ?? (sources.length === 1 ? sources[0]!.name : undefined);
-  return own === undefined ? "eval" : `eval/${own}`;
+  const setName = name ?? (sources.length === 1 ? sources[0]!.name : undefined);
+  return setName === undefined ? "eval" : `eval/${setName}`;
 }
 
 /** One way of sampling a set. `metrics`: prefix of its metrics in every round. */
@@ -75,13 +75,15 @@ export function evaluationPasses(
   evaluate: { greedy?: boolean; samples_per_prompt?: number },
   set: EvaluationSet,
 ): EvaluationPass[] {
-  const greedy = set.own?.greedy ?? evaluate.greedy ?? true;
-  const samples = set.own?.samples_per_prompt ?? evaluate.samples_per_prompt ?? 1;
+  const greedy = set.settings?.greedy ?? evaluate.greedy ?? true;
+  const samples = set.settings?.samples_per_prompt ?? evaluate.samples_per_prompt ?? 1;
   const sampled = samples > 1 || !greedy;
   const metrics = metricsPrefix(set);
-  const own = sampled ? `${metrics}/greedy` : metrics;
+  const greedyMetrics = sampled ? `${metrics}/greedy` : metrics;
   return [
-    ...(greedy ? [{ label: "greedy" as const, samples_per_prompt: 1, metrics: own }] : []),
+    ...(greedy
+      ? [{ label: "greedy" as const, samples_per_prompt: 1, metrics: greedyMetrics }]
+      : []),
     ...(sampled ? [{ label: "sampled" as const, samples_per_prompt: samples, metrics }] : []),
   ];
 }
@@ -119,10 +121,12 @@ function setName({ name, path }: SourceConfig): string {
 /** A rule: names of sets are parts of metrics' names and must differ. */
 export function setsHaveNames(blocks: Evaluated): Issue[] {
   const seen = new Map<string, string>();
-  return evaluationSets(blocks).flatMap(({ name, path, own, sources: [source] }): Issue[] => {
+  return evaluationSets(blocks).flatMap(({ name, path, settings, sources: [source] }): Issue[] => {
     if (name === null) return [];
-    const at = own || source!.name !== undefined ? [...path, "name"] : path;
-    const together = own ? "" : ", or set evaluate.files: together for one result of all files";
+    const at = settings || source!.name !== undefined ? [...path, "name"] : path;
+    const together = settings
+      ? ""
+      : ", or set evaluate.files: together for one result of all files";
     const issue = (why: string, fix: string) => ({
       path: at,
       message: `its results would be called ${JSON.stringify(name)}${why}; give it ${fix}` +

@@ -170,9 +170,9 @@ class ConfigSource {
   }
 
   problem({ path, message, key }: Issue): ConfigProblem {
-    const said = this.#saidBy(path);
-    const override = this.#overriding(said);
-    const position = override ? null : this.#yaml.position(said, { moved: this.#moved, key });
+    const source = this.#sourceOf(path);
+    const override = this.#overriding(source);
+    const position = override ? null : this.#yaml.position(source, { moved: this.#moved, key });
     const where = position === null ? nameOf(override!) : this.#where(position);
     return { where, path: path.join("."), message, position };
   }
@@ -180,12 +180,12 @@ class ConfigSource {
   origin(path: Path, value: unknown): Origin {
     const override = this.#overriding(path);
     const at = { path: path.join("."), value };
-    const said = this.#saidBy(path);
-    if (said !== path) {
+    const source = this.#sourceOf(path);
+    if (source !== path) {
       return {
         ...at,
         origin: "profile",
-        where: `profile ${this.profile!.name} (${this.origin(said, null).where})`,
+        where: `profile ${this.profile!.name} (${this.origin(source, null).where})`,
       };
     }
     if (override) return { ...at, origin: "override", where: nameOf(override) };
@@ -222,7 +222,7 @@ class ConfigSource {
   }
 
   /** A setting that a profile filled in has the profile's place. */
-  #saidBy(path: Path): Path {
+  #sourceOf(path: Path): Path {
     const filled = path.length === 2 && path[0] === PROFILE[0] &&
       String(path[1]) in (this.profile?.set ?? {});
     return filled ? PROFILE : path;
@@ -249,12 +249,12 @@ class ConfigSource {
   /** The last override that set this path or a block around it, or that alone created it. */
   #overriding(path: Path): Override | undefined {
     return this.#overrides.findLast((set) =>
-      startsWith(path, set.path) || this.#isMade(path, set.path)
+      startsWith(path, set.path) || this.#isImplied(path, set.path)
     );
   }
 
   /** A path that only exists because an override went through it, as in `trianer.ranks=2`. */
-  #isMade(path: Path, override: Path): boolean {
+  #isImplied(path: Path, override: Path): boolean {
     return path.length > 0 && startsWith(override, path) && !this.#yaml.says(path, this.#moved);
   }
 

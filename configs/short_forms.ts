@@ -61,10 +61,10 @@ function algorithmBlock(block: unknown, { at, moved }: Place): unknown {
 
 /** The settings of a file are next to its name, as for other algorithms, or in `settings`. */
 function withSettings(fields: Fields, { at, moved }: Place): Fields {
-  const own = Object.entries(fields).filter(([key]) => key in PythonAlgorithm.shape);
+  const declared = Object.entries(fields).filter(([key]) => key in PythonAlgorithm.shape);
   const beside = Object.entries(fields).filter(([key]) => !(key in PythonAlgorithm.shape));
   if (beside.length === 0) return fields;
-  const { settings = {}, ...rest } = Object.fromEntries(own);
+  const { settings = {}, ...rest } = Object.fromEntries(declared);
   if (!isFields(settings)) return fields; // The schema says what is wrong with it.
   for (const [key] of beside) moved.push({ path: [...at, "settings", key], from: [...at, key] });
   return { ...rest, settings: { ...settings, ...Object.fromEntries(beside) } };

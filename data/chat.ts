@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Arguments that the worker itself passes when it renders a template. */
-const OWN = [
+const RESERVED = [
   "conversation",
   "tokenize",
   "add_generation_prompt",
@@ -14,7 +14,7 @@ const OWN = [
 export const chatSettings = {
   template_arguments: z.record(
     z.string().refine(
-      (name) => !OWN.includes(name),
+      (name) => !RESERVED.includes(name),
       "comes from the worker that renders the template; leave it out",
     ),
     z.unknown(),

@@ -43,10 +43,10 @@ export function hubDataset(text: string): HubDataset {
 
 /** The whole text, by which two spellings of one part are the same. */
 export function hubDatasetText({ name, part: { files, subset, split } }: HubDataset): string {
-  const said = Object.entries({ subset, split }).flatMap(([key, value]) =>
+  const parameters = Object.entries({ subset, split }).flatMap(([key, value]) =>
     value === null ? [] : [`${key}=${encodeURIComponent(value)}`]
   );
-  const query = said.length === 0 ? "" : `?${said.join("&")}`;
+  const query = parameters.length === 0 ? "" : `?${parameters.join("&")}`;
   return `${SCHEME}datasets/${name}${files === null ? "" : `/${files}`}${query}`;
 }
 

@@ -39,7 +39,7 @@ export {
 } from "./preparation/map_row.ts";
 export { pickSources, Weight, weightAt } from "./sources/mixture.ts";
 export { NgramIndex, type NgramRecord } from "./preparation/ngrams.ts";
-export { givenAnswer, normalise } from "./rows/normalise.ts";
+export { normalise, rowAnswer } from "./rows/normalise.ts";
 export { drawMixed, drawRows, type Picks, placeOfDraw } from "./sources/order.ts";
 export { type NamedColumn, ParquetRows } from "./preparation/parquet_rows.ts";
 export * from "./policy.ts";
@@ -49,7 +49,7 @@ export * from "./preparation/prepared_source.ts";
 export * from "./prompt.ts";
 export * from "./python_algorithm.ts";
 export * from "./ratio_bounds.ts";
-export { type InFork, inside, saidOf, setting, type SettingFacts } from "./setting.ts";
+export { declaredFacts, type InFork, inside, setting, type SettingFacts } from "./setting.ts";
 export {
   firstRows,
   rowChunks,

@@ -61,15 +61,15 @@ export function readPreference(
     );
   }
   const promptKey = fields.prompt ?? "prompt";
-  const given = read(columns, promptKey) ?? undefined;
-  if (given === undefined && fields.prompt !== undefined) {
+  const prompted = read(columns, promptKey) ?? undefined;
+  if (prompted === undefined && fields.prompt !== undefined) {
     throw new RowProblem(promptKey, `the row has no '${promptKey}' (it has ${fieldsOf(columns)})`);
   }
-  const beside = typeof given === "string" && isConversation(whole.chosen) &&
+  const beside = typeof prompted === "string" && isConversation(whole.chosen) &&
     isConversation(whole.rejected);
-  const { prompt, ...sides } = given === undefined || beside
+  const { prompt, ...sides } = prompted === undefined || beside
     ? implicitPrompt(whole, keys)
-    : { prompt: readPrompt(promptKey, given), ...whole };
+    : { prompt: readPrompt(promptKey, prompted), ...whole };
   const margin = readMargin(columns, fields.margin ?? "margin");
   return {
     prompt,

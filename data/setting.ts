@@ -58,11 +58,13 @@ export const setting: z.core.$ZodRegistry<Partial<SettingFacts>> = z.registry<
 >();
 
 /** The facts of a schema itself, or of the schema that its default or its null wraps. */
-export function saidOf(schema: z.ZodType): Partial<SettingFacts> {
-  const own = setting.get(schema); // Unlike `has`, it sees what was registered before `describe`.
+export function declaredFacts(schema: z.ZodType): Partial<SettingFacts> {
+  const registered = setting.get(schema); // Unlike `has`, it sees what was registered before `describe`.
   const wraps = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault ||
     schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
-  return wraps ? { ...saidOf(schema.unwrap() as z.ZodType), ...own } : { ...own };
+  return wraps
+    ? { ...declaredFacts(schema.unwrap() as z.ZodType), ...registered }
+    : { ...registered };
 }
 
 /** The facts of the fields in a block with these facts. */
@@ -70,5 +72,5 @@ export function inside(
   { unit: _, ...block }: Partial<SettingFacts>,
   schema: z.ZodType,
 ): Partial<SettingFacts> {
-  return { ...block, ...saidOf(schema) };
+  return { ...block, ...declaredFacts(schema) };
 }

@@ -79,10 +79,10 @@ export function mismatchedOf(completions: readonly Pick<UnpairedCompletion, "pro
   });
   const n = completions.length;
   const rotated = (by: number) => prompts.map((_, i) => (i + by) % n);
-  let best = { own: Infinity, by: 1 };
-  for (let by = 1; by < Math.min(n, ROTATIONS_MAX + 1) && best.own > 0; by++) {
-    const own = rotated(by).filter((place, i) => prompts[place] === prompts[i]).length;
-    if (own < best.own) best = { own, by };
+  let best = { matches: Infinity, by: 1 };
+  for (let by = 1; by < Math.min(n, ROTATIONS_MAX + 1) && best.matches > 0; by++) {
+    const matches = rotated(by).filter((place, i) => prompts[place] === prompts[i]).length;
+    if (matches < best.matches) best = { matches, by };
   }
   return rotated(best.by);
 }

@@ -103,8 +103,8 @@ class Sorting {
     let copy: unknown[] | undefined;
     for (let i = 0; i < value.length; i++) { // Not map(): it would skip the holes of a sparse array.
       if (isPlain(value[i])) continue;
-      const made = this.#inside(i, value[i]);
-      if (made !== value[i]) (copy ??= [...value])[i] = made;
+      const canonical = this.#inside(i, value[i]);
+      if (canonical !== value[i]) (copy ??= [...value])[i] = canonical;
     }
     return copy ?? value;
   }
@@ -119,18 +119,18 @@ class Sorting {
       if (SPECIAL.test(key)) this.#has_special_keys = true;
       const inner = value[key];
       if (inner === undefined) continue;
-      const made = isPlain(inner) ? inner : this.#inside(key, inner);
-      if (made !== inner) copy ??= { ...value };
-      if (copy !== undefined) copy[key] = made;
+      const canonical = isPlain(inner) ? inner : this.#inside(key, inner);
+      if (canonical !== inner) copy ??= { ...value };
+      if (copy !== undefined) copy[key] = canonical;
     }
     return copy ?? value;
   }
 
   #inside(key: string | number, value: unknown): unknown {
     this.#path.push(key);
-    const made = this.#sorted(value);
+    const canonical = this.#sorted(value);
     this.#path.pop();
-    return made;
+    return canonical;
   }
 }
 

@@ -64,10 +64,10 @@ export function explain(
   rows: readonly JournalRow[],
   { key, reads }: { key: string; reads: readonly string[] },
 ): Explanation {
-  const own = rows.filter((row) => row.key === key);
-  const intents = own.filter(({ kind }) => kind === "intent");
-  const last = own.findLast(({ kind }) => kind === "result" || kind === "failure");
-  const result = own.findLast(({ kind }) => kind === "result");
+  const history = rows.filter((row) => row.key === key);
+  const intents = history.filter(({ kind }) => kind === "intent");
+  const last = history.findLast(({ kind }) => kind === "result" || kind === "failure");
+  const result = history.findLast(({ kind }) => kind === "result");
   const failure = last?.kind === "failure" ? recordedFailure(last) : null;
   const intent = intents.at(-1) && recordedIntent(intents.at(-1)!);
   return {
@@ -77,7 +77,7 @@ export function explain(
     state: last?.kind === "result" ? "done" : failure?.next_ms === null ? "failed" : "not_done",
     waited_for: newestRead(rows, { reads, before: intents[0]?.seq ?? result?.seq ?? Infinity }),
     starts: intents.map((_, i) =>
-      startOf(rows, { own, intents, i, isCalled: isCalled(key, rows) })
+      startOf(rows, { history, intents, i, isCalled: isCalled(key, rows) })
     ),
     result: result ? resultOf(result) : null,
     failure: failure?.next_ms === null ? failure.error : null,
@@ -106,12 +106,12 @@ function isCalled(key: string, rows: readonly JournalRow[]): boolean {
   return parent !== "" && rows.some((row) => row.kind === "intent" && row.key === parent);
 }
 
-type Starting = { own: JournalRow[]; intents: JournalRow[]; i: number; isCalled: boolean };
+type Starting = { history: JournalRow[]; intents: JournalRow[]; i: number; isCalled: boolean };
 
-function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Starting): Start {
+function startOf(rows: readonly JournalRow[], { history, intents, i, isCalled }: Starting): Start {
   const row = intents[i]!;
   const before = intents[i - 1];
-  const between = own.filter(({ seq }) => before && seq > before.seq && seq < row.seq);
+  const between = history.filter(({ seq }) => before && seq > before.seq && seq < row.seq);
   const failed = between.findLast(({ kind }) => kind === "failure");
   const next = intents[i + 1]?.seq ?? Infinity;
   const changed = before && before.input_hash !== row.input_hash
@@ -129,7 +129,7 @@ function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Sta
       ? "other_engine"
       : "asked_again";
   };
-  const recoveries = own.filter(({ kind, seq }) =>
+  const recoveries = history.filter(({ kind, seq }) =>
     kind === "recovery" && seq > row.seq && seq < next
   );
   return {

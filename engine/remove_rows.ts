@@ -9,7 +9,7 @@ const PAGE_ROWS = 5000;
 type RemoveOptions = TakeOptions & {
   seqs: readonly number[];
   /** Recorded in the `note/gc` row, which is durable before the first row is removed. */
-  told: Record<string, unknown>;
+  note: Record<string, unknown>;
   /**
    * Called after that: whether the plan still holds. Anything that needs the run from then on sees
    * the note.
@@ -25,11 +25,11 @@ type RemoveOptions = TakeOptions & {
 export async function removeRows(
   store: Store,
   run: string,
-  { seqs, told, holds, ...take }: RemoveOptions,
+  { seqs, note, holds, ...take }: RemoveOptions,
 ): Promise<boolean> {
   const { epoch } = await takeRun(store, run, { ...take, ended: true });
   try {
-    const value = canonicalJson({ ...told, rows: seqs.length });
+    const value = canonicalJson({ ...note, rows: seqs.length });
     kept(await store.append(run, epoch, [{ kind: "note/gc", key: "rows", value }]), run);
     if (!await holds()) return false;
     for (let from = 0; from < seqs.length; from += PAGE_ROWS) {

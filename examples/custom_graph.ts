@@ -16,8 +16,8 @@ const gate = rl.defineStage({ name: "promote", version: 1, input: Duel, output: 
 function won({ policy, now, ...held }: rl.z.infer<typeof Duel>) {
   return now.mean_reward > held.best ? { champion: policy, best: now.mean_reward } : held;
 }
-const own = { model: rl.RecipeConfig, task: rl.DigitsTask };
-const Config = rl.OnlineConfig.omit({ flow: true, data: true }).extend(own);
+const blocks = { model: rl.RecipeConfig, task: rl.DigitsTask };
+const Config = rl.OnlineConfig.omit({ flow: true, data: true }).extend(blocks);
 export const gated = rl.graph("gated", Config, (g, c) => {
   const data = g.stage(rl.openData, { split: "train" });
   const model_path = g.stage(rl.createModel, c.model).field("path");

@@ -107,25 +107,25 @@ export function evaluationsOf(
 /** The rewards that apply to some row of a set: one of them decides what is right there. */
 function appliedTo({ sources }: EvaluationSet, rewards: RewardConfig[]): RewardConfig[] {
   const applied = rewards.filter((reward) => {
-    const own = sourcesOf(reward);
-    return own === undefined || sources.some(({ name = "" }) => own.includes(name));
+    const sourceNames = sourcesOf(reward);
+    return sourceNames === undefined || sources.some(({ name = "" }) => sourceNames.includes(name));
   });
   return applied.length === 0 ? rewards : applied;
 }
 
 /** What holds for a set: what it says itself, or else the evaluation. */
-function settingsOf(plan: EvaluationSettings, { own }: EvaluationSet): EvaluationSettings {
-  if (own === undefined) return plan;
-  const { problems, sampling = {}, reward } = own;
-  const said = <T extends object>(fields: T) =>
+function settingsOf(plan: EvaluationSettings, { settings }: EvaluationSet): EvaluationSettings {
+  if (settings === undefined) return plan;
+  const { problems, sampling = {}, reward } = settings;
+  const present = <T extends object>(fields: T) =>
     Object.fromEntries(
       Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
     );
   return {
     ...plan,
     reward: reward ?? plan.reward,
-    sampler: { ...plan.sampler, ...said(sampling) },
-    evaluate: { ...plan.evaluate!, ...said({ problems }) },
+    sampler: { ...plan.sampler, ...present(sampling) },
+    evaluate: { ...plan.evaluate!, ...present({ problems }) },
   };
 }
 

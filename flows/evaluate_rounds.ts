@@ -55,13 +55,13 @@ export function lossMeasure(
   const model_path = start.field("model_path");
   const sets = evaluationSets(config).map((set) => {
     const data = openRows(g, config, { split: set.split, use: "completion", model_path });
-    const count = set.own?.problems ?? config.evaluate!.problems;
+    const count = set.settings?.problems ?? config.evaluate!.problems;
     return { set, batch: g.stage(drawEvaluationRows, { data, count }) };
   });
   return (here, { policy: first, moment: { label, round } }) => {
     let policy = first;
     const evaluations = sets.map(({ set, batch }): Result => {
-      const told = here.stage(evaluateLoss, {
+      const evaluation = here.stage(evaluateLoss, {
         name: evaluationName(set.name, `${label}_loss`),
         round,
         metrics_under: metricsPrefix(set),
@@ -69,8 +69,8 @@ export function lossMeasure(
         policy,
         ...work,
       });
-      policy = told.field("policy");
-      return told.field("evaluation");
+      policy = evaluation.field("policy");
+      return evaluation.field("evaluation");
     });
     return { policy, evaluations };
   };

@@ -20,7 +20,7 @@ export const ROWS_MEASURED = 8192;
 export type PlacedRow = { row: Row; place: number };
 
 /** `chat`: absent as in `OpenedSplit`. */
-type Asked = { table: RowTable; use: RowUse; model_path: string; chat?: Chat };
+type MeasureOptions = { table: RowTable; use: RowUse; model_path: string; chat?: Chat };
 
 /**
  * Tokens of rows, in order. `model_tokens_max`: the model's limit; null: unknown.
@@ -28,18 +28,18 @@ type Asked = { table: RowTable; use: RowUse; model_path: string; chat?: Chat };
  */
 export async function measureRows(
   rows: readonly PlacedRow[],
-  { table, use, model_path, chat }: Asked,
+  { table, use, model_path, chat }: MeasureOptions,
   ctx: RecordingContext,
 ) {
-  const asked = rows.map(({ row: { row_id, prompt, completion, rejected, tools } }) => ({
+  const texts = rows.map(({ row: { row_id, prompt, completion, rejected, tools } }) => ({
     row_id,
     prompt,
     completion,
     rejected,
     tools,
   }));
-  const given = { model_path, use, rows: await ctx.artifacts.putJson(asked), chat: chat ?? null };
-  const { refused, ...measured } = await ctx.resource(Trainer).measureRows(given, ctx);
+  const request = { model_path, use, rows: await ctx.artifacts.putJson(texts), chat: chat ?? null };
+  const { refused, ...measured } = await ctx.resource(Trainer).measureRows(request, ctx);
   if (refused === undefined) return measured;
   const { row: { row_id }, place } = rows[refused.row]!;
   throw refusedRow(row_id, {

@@ -81,10 +81,10 @@ export function preferenceRounds(
       ...from,
       drawn: mixing.drawn && r.carried("drawn"),
     });
-    const asked = { ...from, seed, updates_per_batch, epochs_per_batch, picks: mixed?.picks };
+    const draw = { ...from, seed, updates_per_batch, epochs_per_batch, picks: mixed?.picks };
     const rows = unpaired === null
-      ? r.stage(drawPairs, asked)
-      : r.stage(drawCompletions, { ...asked, ...unpaired });
+      ? r.stage(drawPairs, draw)
+      : r.stage(drawCompletions, { ...draw, ...unpaired });
     const batch = scoredBatch(r, config, { batch: rows, policy, start });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
     const evaluated = config.evaluated?.(r, { policy: trained, round: r.index }) ?? trained;
@@ -117,13 +117,13 @@ export function heldOutPairs(
   if (config.evaluate === null) return [];
   const { pairs } = config.evaluate;
   const unpaired = unpairedOf(config.algorithm);
-  return evaluationSets(config).map(({ name: set, split, own }) => {
+  return evaluationSets(config).map(({ name: set, split, settings }) => {
     const data = openRows(g, config, {
       split,
       use: "preference",
       model_path: start.field("model_path"),
     });
-    const first = { data, count: own?.pairs ?? pairs };
+    const first = { data, count: settings?.pairs ?? pairs };
     const batch = unpaired === null
       ? g.stage(drawEvaluationPairs, first)
       : g.stage(drawEvaluationCompletions, { ...first, ...unpaired });
@@ -147,7 +147,7 @@ function pairEvaluations(
   const work = { algorithm, micro_batch_tokens_max, opened };
   return held_out.reduce(({ policy, evaluations }: PairsEvaluated, { set, batch }) => {
     const name = evaluationName(set, label);
-    const told = g.stage(evaluatePairs, {
+    const evaluation = g.stage(evaluatePairs, {
       name,
       round,
       set: set ?? undefined,
@@ -156,8 +156,8 @@ function pairEvaluations(
       ...work,
     });
     return {
-      policy: told.field("policy"),
-      evaluations: [...evaluations, told.field("evaluation")],
+      policy: evaluation.field("policy"),
+      evaluations: [...evaluations, evaluation.field("evaluation")],
     };
   }, { policy: judged, evaluations: [] });
 }

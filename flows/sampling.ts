@@ -4,8 +4,8 @@ import type { SamplerConfig } from "../workers/mod.ts";
 /** How tokens are drawn, from the sampler's whole block. */
 export function samplingOf(sampler: SamplerConfig): Sampling {
   const names = Object.keys(Sampling.shape) as (keyof Sampling)[];
-  const own = Object.fromEntries(names.map((name) => [name, sampler[name]]));
-  return Sampling.parse(own);
+  const fields = Object.fromEntries(names.map((name) => [name, sampler[name]]));
+  return Sampling.parse(fields);
 }
 
 /** The same, always taking the most likely token. */

@@ -9,10 +9,10 @@ type AnswerReader = (completion: string) => string | null;
  * a process does.
  */
 export function answerReader(config: RewardConfig): AnswerReader | null {
-  const { reward, own } = declared(config);
+  const { reward, settings } = declared(config);
   if (!reward.answer) return null;
   return (completion) => {
-    const answer = reward.answer!(completion, own);
+    const answer = reward.answer!(completion, settings);
     return answer === null || answer.trim() === "" ? null : answer;
   };
 }

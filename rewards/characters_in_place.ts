@@ -21,9 +21,9 @@ export const charactersInPlace = defineReward({
   config: z.strictObject({}),
   check: (row) => void wantedOf(row),
   score({ completion, row }: { completion: string; row: { answer?: string } }) {
-    const [given, wanted] = [[...completion.trim()], [...wantedOf(row).trim()]];
-    const right = wanted.filter((character, i) => given[i] === character).length;
-    return right / Math.max(given.length, wanted.length, 1);
+    const [typed, wanted] = [[...completion.trim()], [...wantedOf(row).trim()]];
+    const right = wanted.filter((character, i) => typed[i] === character).length;
+    return right / Math.max(typed.length, wanted.length, 1);
   },
 });
 

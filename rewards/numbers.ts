@@ -106,9 +106,9 @@ export function lastNumber(text: string): string | null {
   let begin = last + 1;
   while (/[\d.,]/.test(text[begin - 1] ?? "")) begin--;
   // The sentence's own full stops and commas: "so,12", "...5". One full stop is a decimal point.
-  const own = text.slice(begin, last + 1).search(/\d/);
+  const firstDigit = text.slice(begin, last + 1).search(/\d/);
   if (text[begin] === "," && !/\S/.test(text[begin - 1] ?? " ")) return null;
-  if (own > 1 || text[begin] === ",") begin += Math.max(own, 0);
+  if (firstDigit > 1 || text[begin] === ",") begin += Math.max(firstDigit, 0);
   const before = text.slice(Math.max(0, begin - JOINTS_MAX), begin);
   const number = text.slice(begin, last + 1);
   if (number === "" || isJoined(before, number) || AFTER_INEXACT.test(before)) return null;

@@ -45,8 +45,8 @@ export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
 
 /** What the processes of a reward may use, with defaults for omitted settings. */
 export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
-  const said = Object.keys(USUAL).map((name) =>
+  const configured = Object.keys(USUAL).map((name) =>
     [name, settings[name as keyof typeof USUAL]] as const
   );
-  return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+  return { ...USUAL, ...Object.fromEntries(configured.filter(([, value]) => value !== undefined)) };
 }

@@ -76,7 +76,7 @@ async function main([verb, directory, snapshot]: string[]): Promise<void> {
 function serve(python: Python): void {
   let input = new Uint8Array();
   let printed: Uint8Array[] = [];
-  let left = 0;
+  let remaining = 0;
   python.setStdin({
     read(into) {
       const part = input.subarray(0, into.length);
@@ -86,8 +86,8 @@ function serve(python: Python): void {
     },
   });
   const keep = (data: Uint8Array) => {
-    left -= data.length;
-    if (left < 0) throw new RangeError("too much output"); // For the program an OSError.
+    remaining -= data.length;
+    if (remaining < 0) throw new RangeError("too much output"); // For the program an OSError.
     printed.push(data.slice());
     return data.length;
   };
@@ -98,10 +98,10 @@ function serve(python: Python): void {
     send,
     begin(text: string, bytesMax: number) {
       input = new TextEncoder().encode(text);
-      [printed, left] = [[], bytesMax];
+      [printed, remaining] = [[], bytesMax];
     },
     /** null: it was more than `bytesMax`. */
-    output: () => left < 0 ? null : new TextDecoder().decode(joined(printed)),
+    output: () => remaining < 0 ? null : new TextDecoder().decode(joined(printed)),
   });
   python.runPython(
     `import _holdfast_channel as _channel\n${SCRIPT}\nfrom ${SIDES} import serve\n` +

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { givenAnswer, RewardStyle, setting } from "../data/mod.ts";
+import { RewardStyle, rowAnswer, setting } from "../data/mod.ts";
 import { type Called, defineProcessReward, type ProcessReward, type RewardRow } from "./define.ts";
 import { ofProcess, processOf } from "./process_limits.ts";
 
@@ -54,12 +54,12 @@ const FRAMEWORKS = RewardStyle.options.filter((style) => style !== "holdfast");
 
 function requireColumns(
   row: RewardRow,
-  { source, needs: said = [] }: Settings,
+  { source, needs: declaredNeeds = [] }: Settings,
   { needs = [], style }: Called = {},
 ): void {
   const has = (name: string) =>
-    (row[name] ?? null) !== null || (name === "answer" && givenAnswer(row) !== undefined);
-  const lacking = [...said, ...needs].find((name) => !has(name));
+    (row[name] ?? null) !== null || (name === "answer" && rowAnswer(row) !== undefined);
+  const lacking = [...declaredNeeds, ...needs].find((name) => !has(name));
   if (lacking === undefined) return;
   // Its parameters may be those of a framework, under names that were not recognised.
   const hint = style === "holdfast" && needs.includes(lacking)

@@ -7,7 +7,7 @@ import { REWARDS } from "./table.ts";
 /** The number, returned with a score, that says whether the sample is right. */
 const RIGHT = "/right";
 /** From this on a reward that says what is right means it, in its score too. */
-const SAID_RIGHT_AT = 0.5;
+const RIGHT_SCORE_MIN = 0.5;
 
 /**
  * `by`: the reward that defines right, by its name in metrics; null: none does. `says`: the `right`
@@ -43,13 +43,13 @@ export function rightness(rewards: readonly RewardConfig[], right_at: number | n
  * only a score for the rest.
  */
 export function rightOfAll(parts: readonly Record<string, number>[]): Record<string, number>[] {
-  const said = new Set(
+  const names = new Set(
     parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))),
   );
   return parts.map((one) => {
-    const more = [...said].filter((name) => !(name in one)).flatMap((name): [string, number][] => {
+    const more = [...names].filter((name) => !(name in one)).flatMap((name): [string, number][] => {
       const score = one[name.slice(0, -RIGHT.length)];
-      return score === undefined ? [] : [[name, score >= SAID_RIGHT_AT ? 1 : 0]];
+      return score === undefined ? [] : [[name, score >= RIGHT_SCORE_MIN ? 1 : 0]];
     });
     return { ...one, ...Object.fromEntries(more) };
   });

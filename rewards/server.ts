@@ -72,8 +72,8 @@ export async function ask(request: Request, clock: ServerClock = CLOCK): Promise
   };
   const end = clock.now() + timeout_ms;
   for (let tries = 1, wait = FIRST_WAIT_MS;; tries += 1, wait = Math.min(2 * wait, WAIT_MAX_MS)) {
-    const left = Math.max(1, Math.ceil(end - clock.now()));
-    const within = AbortSignal.any([signal, AbortSignal.timeout(left)]);
+    const remaining = Math.max(1, Math.ceil(end - clock.now()));
+    const within = AbortSignal.any([signal, AbortSignal.timeout(remaining)]);
     const tried = await post(url, { method: "POST", body, headers, signal: within });
     signal.throwIfAborted();
     if ("text" in tried) return tried.text;
@@ -145,14 +145,14 @@ async function post(url: string, request: RequestInit): Promise<Tried> {
     const { status, headers } = response;
     const after = headers.get("retry-after")?.trim() ?? "";
     // Seconds, or a date (RFC 9110, 10.2.3) by the server's own clock.
-    const said_ms = /^\d+$/.test(after)
+    const retry_after_ms = /^\d+$/.test(after)
       ? Number(after) * 1000
       : Date.parse(after) - Date.parse(headers.get("date") ?? "");
     return {
       why: `it answered ${status}: ${shown(text) || "no text"}`,
       final: status < 500 && !TRY_AGAIN.includes(status),
       // `0` would be asked without end.
-      ...(!Number.isNaN(said_ms) && { wait_ms: Math.max(said_ms, FIRST_WAIT_MS) }),
+      ...(!Number.isNaN(retry_after_ms) && { wait_ms: Math.max(retry_after_ms, FIRST_WAIT_MS) }),
     };
   } catch (error) {
     const { name } = error as Error;

@@ -76,13 +76,13 @@ export function combineTokens(
   scores: Scores,
   tokens: Readonly<Record<string, readonly number[]>>,
 ): number[] | null {
-  const own = rewards.filter((reward) =>
+  const tokenRewards = rewards.filter((reward) =>
     tokens[reward.name] !== undefined && applies(reward, rewards, scores) &&
     (reward.when === undefined || scores[reward.when]! > 0)
   );
-  if (own.length === 0) return null;
-  return tokens[own[0]!.name]!.map((_, t) =>
-    own.reduce((sum, { name, weight }) => sum + weight * tokens[name]![t]!, 0)
+  if (tokenRewards.length === 0) return null;
+  return tokens[tokenRewards[0]!.name]!.map((_, t) =>
+    tokenRewards.reduce((sum, { name, weight }) => sum + weight * tokens[name]![t]!, 0)
   );
 }
 

@@ -114,7 +114,7 @@ export class RewardScorer {
   async #outcomes(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
     const kept = this.#kept;
     const identity = kept && await this.#identityOf(f, options);
-    if (kept === null || identity === null) return await this.#asked(f, group, options);
+    if (kept === null || identity === null) return await this.#askPool(f, group, options);
     const row = { row_id: group.row.row_id, ...forFunction(group) };
     const keys = scoreKeys(identity, {
       row,
@@ -134,11 +134,11 @@ export class RewardScorer {
       samples: places.map((i) => group.samples[i]!),
       trajectories: places.map((i) => group.trajectories[i]!),
     };
-    const asked = await this.#asked(f, part, options, (place, result, code) => {
+    const scored = await this.#askPool(f, part, options, (place, result, code) => {
       // A process that was started later may have imported other code.
       if (code === identity.code) kept.keep([[keys[places[place]!]!, result]]);
     });
-    for (const [at, i] of places.entries()) outcomes[i] = asked[at]!;
+    for (const [at, i] of places.entries()) outcomes[i] = scored[at]!;
     return outcomes;
   }
 
@@ -154,13 +154,13 @@ export class RewardScorer {
     const known = this.#identities.get(key);
     if (known !== undefined) return known;
     const { pool, caller } = this.#called(name, options);
-    const told = { ...caller, key: `${caller.key}/identify` };
-    const { answers: [identity] } = await pool.ask("identify", imported, told);
+    const callOptions = { ...caller, key: `${caller.key}/identify` };
+    const { answers: [identity] } = await pool.ask("identify", imported, callOptions);
     this.#identities.set(key, identity);
     return identity;
   }
 
-  async #asked(
+  async #askPool(
     f: ScoringFunction,
     group: ForPool,
     options: Caller,
@@ -173,9 +173,9 @@ export class RewardScorer {
       if (result?.outcome === "none") keep(i, { score: null, metrics: {} }, result.code);
       if (result?.outcome === "ok" && result.score !== null) {
         const { score, metrics, code, token_scores } = result;
-        const given = { score, metrics, token_scores };
-        keep(i, given, code);
-        return given;
+        const sampleScore = { score, metrics, token_scores };
+        keep(i, sampleScore, code);
+        return sampleScore;
       }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
@@ -282,15 +282,15 @@ async function here(
 ): Promise<Outcome[]> {
   return await Promise.all(samples.map(async (sample, i): Promise<Outcome> => {
     try {
-      const given = await f.score(sample);
-      const { score, metrics = {} } = typeof given === "object" && given !== null
-        ? given
-        : { score: given };
+      const scored = await f.score(sample);
+      const { score, metrics = {} } = typeof scored === "object" && scored !== null
+        ? scored
+        : { score: scored };
       keep(i, { score, metrics }, f.kept?.code ?? undefined);
-      if (given === null) {
+      if (scored === null) {
         return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
       }
-      return typeof given === "number" ? { score: given } : given;
+      return typeof scored === "number" ? { score: scored } : scored;
     } catch (error) {
       return {
         failed: "reward_error",

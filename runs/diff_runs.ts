@@ -67,11 +67,11 @@ export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promi
   const ledger = differences(ranA.ledger, ranB.ledger);
   const digest = { a: ranA.digest, b: ranB.digest };
   const alike = loops.every((loop) => loop.a === loop.b && !loop.versions && !loop.losses);
-  const asked = config.length + graph.only_a.length + graph.only_b.length + packages.length;
+  const changes = config.length + graph.only_a.length + graph.only_b.length + packages.length;
   return {
     a: a.id,
     b: b.id,
-    equal: asked === 0 && alike && ledger.length === 0 && digest.a === digest.b,
+    equal: changes === 0 && alike && ledger.length === 0 && digest.a === digest.b,
     config,
     graph,
     packages,
@@ -168,12 +168,12 @@ async function loopDifferences(
       const key = `${loop}/${round}`;
       const [left, right] = [a.rounds.get(key)!, b.rounds.get(key)];
       if (!right || text(left.versions) === text(right.versions)) continue;
-      const made = await compareRounds(artifacts, {
+      const difference = await compareRounds(artifacts, {
         a: { ran: a, round: left },
         b: { ran: b, round: right },
       });
       for (const name of ["versions", "batches", "losses"] as const) {
-        if (made[name].length > 0) found[name] ??= { round: key, what: made[name] };
+        if (difference[name].length > 0) found[name] ??= { round: key, what: difference[name] };
       }
       if (found.versions && found.batches && found.losses) break;
     }
@@ -185,15 +185,18 @@ function roundsOf({ rounds }: Ran, loop: string): ClosedRound[] {
   return [...rounds.values()].filter((one) => one.loop === loop).sort((x, y) => x.round - y.round);
 }
 
-type Made = Record<"versions" | "batches" | "losses", string[]>;
+type Differences = Record<"versions" | "batches" | "losses", string[]>;
 type RoundOf = { ran: Ran; round: ClosedRound };
 
 /**
  * The models that two rounds passed on, by name. Texts about models except the policy start with
  * the model's name.
  */
-async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>): Promise<Made> {
-  const made: Made = { versions: [], batches: [], losses: [] };
+async function compareRounds(
+  artifacts: ArtifactStore,
+  { a, b }: Pair<RoundOf>,
+): Promise<Differences> {
+  const found: Differences = { versions: [], batches: [], losses: [] };
   for (const name of new Set([...Object.keys(a.round.carried), ...Object.keys(b.round.carried)])) {
     const [left, right] = [a, b].map(({ round }) => round.carried[name]);
     if (left === right) continue;
@@ -202,10 +205,10 @@ async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>):
     const one = await compareVersions(artifacts, { a: noted(a, left), b: noted(b, right) });
     const of = name === "policy" ? "" : `${name}: `;
     for (const part of ["versions", "batches", "losses"] as const) {
-      made[part].push(...one[part].map((text) => of + text));
+      found[part].push(...one[part].map((text) => of + text));
     }
   }
-  return made;
+  return found;
 }
 
 /**
@@ -215,7 +218,7 @@ async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>):
 async function compareVersions(
   artifacts: ArtifactStore,
   { a, b }: Pair<VersionNote | undefined>,
-): Promise<Made> {
+): Promise<Differences> {
   if (!a || !b) return { versions: ["one of them is no longer recorded"], batches: [], losses: [] };
   const [left, right] = await Promise.all(
     [a, b].map(async ({ record }) => VersionRecord.parse(await artifacts.getJson(record))),

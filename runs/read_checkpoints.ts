@@ -53,7 +53,9 @@ export async function readCheckpoints(
   const { notes, weights } = await checkpointNotes(home, head);
   const chains = Map.groupBy(notes, ({ group = "trainer" }) => group);
   const reasons = new Map<string, CheckpointFacts["kept"]>(
-    [...chains.values()].flatMap((own) => [...kept(own, keepPolicy(head), own.at(-1)!.number)]),
+    [...chains.values()].flatMap((
+      chain,
+    ) => [...kept(chain, keepPolicy(head), chain.at(-1)!.number)]),
   );
   const starts = await startNotes(home, head);
   for (const { version } of starts) reasons.set(version, [...reasons.get(version) ?? [], "start"]);

@@ -104,9 +104,9 @@ async function samplesOf(home: Home, { loop, round, row }: Scored): Promise<Roll
   const group = recordedAs(row, ScoredOutput.parse).output;
   const ref: GroupRef = group.group;
   const slab = decodeSlab(await home.artifacts.get(ref.slab));
-  const made = slab.groups[ref.index]!;
+  const decoded = slab.groups[ref.index]!;
   return ref.samples.map((place, i) => {
-    const trajectory = made.trajectories[place]!;
+    const trajectory = decoded.trajectories[place]!;
     return {
       loop,
       round,
@@ -119,7 +119,7 @@ async function samplesOf(home: Home, { loop, round, row }: Scored): Promise<Roll
       stop: trajectory.stop,
       tokens: group.lengths[i] ?? 0,
       policy: slab.version,
-      prompt: made.prompt_text,
+      prompt: decoded.prompt_text,
       completion: trajectory.text,
       failed: group.failed,
     };

@@ -204,10 +204,10 @@ async function newestVersions(
 ): Promise<Pick<RunView, "policy" | "critic">> {
   const digests = await recordedDigests(store, head);
   const newestOf = (group?: string): NewestVersion | null => {
-    const own = versions.filter((row) => value<VersionNote>(row).group === group);
+    const groupVersions = versions.filter((row) => value<VersionNote>(row).group === group);
     // A run that starts from another one's version records its base after that.
-    const started = own.some((row) => value<VersionNote>(row).start);
-    const newest = own.findLast((row) => {
+    const started = groupVersions.some((row) => value<VersionNote>(row).start);
+    const newest = groupVersions.findLast((row) => {
       const { number, start } = value<VersionNote>(row);
       return !started || start !== undefined || number > 0;
     });

@@ -176,8 +176,8 @@ async function recordedVersions(
     if (group === "reference") continue;
     const policy = { version, record, number, model_path };
     const digest = digests.get(version) ?? start?.checkpoint.digest ?? null;
-    const told = { round: rounds.get(version) ?? null, digest };
-    found.set(version, { policy, group, ...told });
+    const facts = { round: rounds.get(version) ?? null, digest };
+    found.set(version, { policy, group, ...facts });
   }
   return [...found.values()];
 }

@@ -102,7 +102,7 @@ async function redone(
     },
     artifacts,
     recorded: await rowsToRedo(home.store, head),
-    python: (kind, own) => ensureEnvironment(kind, { own, onProgress: onSetup }),
+    python: (kind, userPython) => ensureEnvironment(kind, { own: userPython, onProgress: onSetup }),
     onEvent: onWorkers,
   });
   try {

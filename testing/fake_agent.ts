@@ -25,7 +25,7 @@ const DEFAULT_GRACE_MS = 2000;
 
 type Task = Extract<EngineMessage, { type: "task" }>;
 type Answer = { message: Unnumbered<Reliable>; blobs: Uint8Array[] };
-type Given = { task: Task; cancelled: AbortController; answer: Answer | null };
+type HeldEntry = { task: Task; cancelled: AbortController; answer: Answer | null };
 
 /**
  * An agent without processes: the real protocol over a real socket, scripted operations in this
@@ -51,7 +51,7 @@ export class FakeAgent {
   readonly #outbox = new FakeOutbox();
   readonly #groups = new Map<string, FakeGroup>();
   /** Those that run, and those whose answers were not released, in the order they were given. */
-  #tasks = new Map<string, Given>();
+  #tasks = new Map<string, HeldEntry>();
   #following: ReturnType<typeof setInterval> | undefined;
   #closed: Promise<void> = Promise.resolve();
   #exit = Promise.withResolvers<string>();
@@ -130,10 +130,10 @@ export class FakeAgent {
 
   /** Looks for another engine in the hub's file, as a real agent does, and goes to it. */
   follow(): void {
-    const own = this.#line.hub()?.engine_boot;
+    const engineBoot = this.#line.hub()?.engine_boot;
     this.#following ??= setInterval(() => {
       const found = this.#line.hub()?.engine_boot;
-      if (!found || found === own) return;
+      if (!found || found === engineBoot) return;
       clearInterval(this.#following);
       this.#following = undefined;
       this.dropSocket();
@@ -188,12 +188,14 @@ export class FakeAgent {
 
   #hello(): AgentMessage {
     const { agentId: agent_id, bootId: boot_id } = this;
-    const tasks = [...this.#tasks.values()].map(({ task: given, cancelled, answer }): HeldTask => {
-      const { task, group, generation, key, attempt, epoch, op, args_hash } = given;
-      const state = answer ? "finished" : "running";
-      const held = { task, group, generation, key, attempt, epoch, op, args_hash };
-      return { ...held, cancelled: cancelled.signal.aborted, state };
-    });
+    const tasks = [...this.#tasks.values()].map(
+      ({ task: request, cancelled, answer }): HeldTask => {
+        const { task, group, generation, key, attempt, epoch, op, args_hash } = request;
+        const state = answer ? "finished" : "running";
+        const held = { task, group, generation, key, attempt, epoch, op, args_hash };
+        return { ...held, cancelled: cancelled.signal.aborted, state };
+      },
+    );
     return {
       type: "hello",
       protocol: PROTOCOL_VERSION,
@@ -255,10 +257,10 @@ export class FakeAgent {
   }
 
   #judged(task: string, verdict: "go_on" | "deliver" | "keep" | "drop"): void {
-    const given = this.#tasks.get(task);
+    const held = this.#tasks.get(task);
     if (verdict === "drop") this.#tasks.delete(task);
-    if (!given?.answer || verdict === "drop" || verdict === "keep") return;
-    const { message, blobs } = given.answer;
+    if (!held?.answer || verdict === "drop" || verdict === "keep") return;
+    const { message, blobs } = held.answer;
     if (!this.#outbox.holds(task)) this.#outbox.add(message, blobs);
   }
 
@@ -337,8 +339,8 @@ export class FakeAgent {
     blobs: Uint8Array[],
   ): void {
     if (entry.ended.signal.aborted) return void this.#tasks.delete(message.task);
-    const given = this.#tasks.get(message.task);
-    if (given) given.answer = { message, blobs };
+    const held = this.#tasks.get(message.task);
+    if (held) held.answer = { message, blobs };
     this.#send(message, blobs);
   }
 

@@ -105,13 +105,13 @@ export class FakeModelHub implements AsyncDisposable {
   }
 
   async #respond(request: Request): Promise<Response> {
-    const asked = hubRequest(request);
-    if (asked === null) return failed(404, "EntryNotFound");
-    const { method, model, revision, path } = asked;
+    const hubCall = hubRequest(request);
+    if (hubCall === null) return failed(404, "EntryNotFound");
+    const { method, model, revision, path } = hubCall;
     const token = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
     this.asked.push({ line: `${method} ${model}@${revision} ${path ?? ""}`.trimEnd(), token });
-    const answer = () => this.#answer(asked, { token, range: request.headers.get("range") });
-    return await (this.#options.intercept?.(asked, answer) ?? answer());
+    const answer = () => this.#answer(hubCall, { token, range: request.headers.get("range") });
+    return await (this.#options.intercept?.(hubCall, answer) ?? answer());
   }
 
   #answer(

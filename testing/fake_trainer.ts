@@ -82,8 +82,8 @@ export class FakeTrainer extends FakeOperator {
     switch (op) {
       case "create_model": {
         const { recipe, seed, dir } = trainer.create_model.args.parse(args);
-        const made = await writeFakeModel(dir, fraction(recipe, seed));
-        return { dir, digest: made.digest };
+        const model = await writeFakeModel(dir, fraction(recipe, seed));
+        return { dir, digest: model.digest };
       }
       case "inspect_model": {
         const { dir } = trainer.inspect_model.args.parse(args);

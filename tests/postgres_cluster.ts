@@ -41,7 +41,7 @@ export class PostgresCluster {
   /** Settles when it takes connections. */
   async start(): Promise<void> {
     const options = `-p ${this.port} -k ${this.dir} -c listen_addresses=127.0.0.1`;
-    for (let left = 20;; left--) {
+    for (let tries = 20;; tries--) {
       try {
         await this.#tool("pg_ctl", [
           "-D",
@@ -55,7 +55,7 @@ export class PostgresCluster {
         ]);
         return;
       } catch (error) {
-        if (left === 0) {
+        if (tries === 0) {
           throw new Error(await Deno.readTextFile(`${this.dir}/log`), { cause: error });
         }
         // What was killed holds its memory a little longer.

@@ -11,8 +11,8 @@ export async function carrying(text: string): Promise<number[]> {
 
 /** Ends all of them, and what they start meanwhile. */
 export async function endCarrying(text: string): Promise<void> {
-  for (let left = await carrying(text); left.length > 0; left = await carrying(text)) {
-    for (const pid of left) endNow(pid);
+  for (let carriers = await carrying(text); carriers.length > 0; carriers = await carrying(text)) {
+    for (const pid of carriers) endNow(pid);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -9,13 +9,13 @@ export function spawnToFile(argv: string[], { path, cwd, env }: SpawnOptions): D
   return new Deno.Command("sh", { args, cwd, env, stdin: "null" }).spawn();
 }
 
-type Said = { code: number; output: string };
+type Ended = { code: number; output: string };
 
 /** Runs such a command to its end. */
 export async function runToFile(
   argv: string[],
   options: Omit<SpawnOptions, "path">,
-): Promise<Said> {
+): Promise<Ended> {
   const path = await Deno.makeTempFile({ prefix: "holdfast-said-" });
   try {
     const { code } = await spawnToFile(argv, { ...options, path }).status;

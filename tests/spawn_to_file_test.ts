@@ -6,9 +6,9 @@ Deno.test("a command ends although a process that it left behind holds its outpu
   try {
     const argv = ["sh", "-c", "sleep 3600 & echo $!; echo said >&2; exit 3"];
     const { code } = await spawnToFile(argv, { path, cwd: ".", env: {} }).status;
-    const [pid, said] = (await Deno.readTextFile(path)).split("\n");
+    const [pid, line] = (await Deno.readTextFile(path)).split("\n");
     Deno.kill(Number(pid), "SIGKILL");
-    strictEqual(said, "said");
+    strictEqual(line, "said");
     strictEqual(code, 3);
   } finally {
     await Deno.remove(path);

@@ -28,7 +28,7 @@ export type Answered<R extends AnyRole, Op extends OperationOf<R>> = {
  * The answers, or `not_resident` if the operation needs a version that is not resident. Then
  * nothing was done.
  */
-export type Asked<R extends AnyRole, Op extends OperationOf<R>> =
+export type Reply<R extends AnyRole, Op extends OperationOf<R>> =
   | Answered<R, Op>
   | (NotResident extends Output<R, Op> ? NotResident : never);
 
@@ -46,10 +46,10 @@ export async function ask<R extends AnyRole, Op extends OperationOf<R>>(
   [role, op]: Question<R, Op>,
   args: ArgumentsOf<R, Op>,
   options: CallOptions,
-): Promise<Asked<R, Op>> {
+): Promise<Reply<R, Op>> {
   const { outputs, blobs } = await operator.call(op, args, options);
   const refused = NotResident.safeParse(outputs[0]);
-  if (refused.success) return refused.data as Asked<R, Op>;
+  if (refused.success) return refused.data as Reply<R, Op>;
   const { output } = role.operations[op] as Operation;
   const answers = outputs.map((found, rank) => {
     const read = output.safeParse(found);
@@ -67,8 +67,8 @@ export async function ask<R extends AnyRole, Op extends OperationOf<R>>(
 }
 
 /** Whether nothing was done because another version is resident. */
-export function isNotResident(asked: object): asked is NotResident {
-  return "not_resident" in asked;
+export function isNotResident(reply: object): reply is NotResident {
+  return "not_resident" in reply;
 }
 
 type Work = { answers: unknown[] };
@@ -77,13 +77,13 @@ type Work = { answers: unknown[] };
  * The answer to an operation whose version was made resident just before. @throws
  * {InfrastructureError} If it is not.
  */
-export function done<Done extends Work>(asked: Done | NotResident): Done {
-  if (!isNotResident(asked)) return asked;
+export function done<Done extends Work>(reply: Done | NotResident): Done {
+  if (!isNotResident(reply)) return reply;
   throw new InfrastructureError(
     `Cannot use a version because the worker does not have it right after loading it: it has ${
-      asked.not_resident ?? "none"
+      reply.not_resident ?? "none"
     }`,
-    asked,
+    reply,
   );
 }
 

@@ -7,7 +7,7 @@ export {
   type EnvironmentKind,
   environmentKind,
   type EnvironmentOptions,
-  madeEnvironment,
+  existingEnvironment,
 } from "./environments/environments.ts";
 export {
   collectEnvironments,
@@ -83,7 +83,7 @@ export {
   type EnvironmentProgress,
   type MakingOptions,
   type OnEnvironmentProgress,
-} from "./environments/making.ts";
+} from "./environments/creation.ts";
 export {
   checkPython,
   describePython,

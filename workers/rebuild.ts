@@ -14,7 +14,7 @@ export async function rebuild<R extends AnyRole>(
   [role, recorded]: readonly [role: R, recorded: FromRecord<R>["recorded"]],
   options: CallOptions,
 ): Promise<FromRecord<R>["result"]> {
-  const asked = async (op: string, args: unknown) =>
+  const call = async (op: string, args: unknown) =>
     done(await ask(operator, [role as AnyRole, op], args as never, options)).answers[0];
   const { rebuilt } = role;
   if (typeof rebuilt !== "object") {
@@ -23,5 +23,5 @@ export async function rebuild<R extends AnyRole>(
         "give its `rebuilt` a `from_record`",
     );
   }
-  return await rebuilt.from_record(asked, recorded);
+  return await rebuilt.from_record(call, recorded);
 }

@@ -107,18 +107,18 @@ export class RoleWorkers<R extends AnyRole> {
     const { rebuilt } = this.#role;
     const options = callOptions(caller);
     type Answer = Answered<R, Op> | NotResident;
-    const asked = (name: string, given: unknown) =>
-      ask(operator, [this.#role, name as Op], given as ArgumentsOf<R, Op>, options) as Promise<
+    const call = (name: string, input: unknown) =>
+      ask(operator, [this.#role, name as Op], input as ArgumentsOf<R, Op>, options) as Promise<
         Answer
       >;
     const bring = async () => {
       if (typeof rebuilt !== "function") return; // Its next answer is the error.
       await rebuilt(
-        async (name: string, given: unknown) => done(await asked(name, given)).answers[0],
+        async (name: string, input: unknown) => done(await call(name, input)).answers[0],
         args,
       );
     };
-    return await askResident(() => asked(op, args), { bring });
+    return await askResident(() => call(op, args), { bring });
   }
 }
 

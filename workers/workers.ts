@@ -21,7 +21,7 @@ import {
   type LocalLauncherOptions,
 } from "./processes/local_launcher.ts";
 import { PlacedGroup } from "./fleet/placed_group.ts";
-import { homeNonce, ownNonce } from "./processes/process_sweep.ts";
+import { homeNonce, processNonce } from "./processes/process_sweep.ts";
 import type { AgentMessage } from "./line/protocol.ts";
 import type { Phase } from "./roles/role.ts";
 import { Tenure } from "./fleet/tenure.ts";
@@ -155,7 +155,7 @@ export class Workers {
     this.#tenure = new Tenure({
       ...settings,
       supersededBy: () => hub.supersededBy(),
-      onLeave: (error) => this.#left(error),
+      onLeave: (error) => this.#abandon(error),
       onFenced: (epoch) => this.#emit({ type: "fenced", epoch }),
     });
     this.#hosts = new Hosts(settings.hosts, {
@@ -167,7 +167,7 @@ export class Workers {
       onMessage: (host, message) => this.#receive(host, message),
       onStarted: (host) => this.#on(host).forEach((placed) => placed.attach()),
       onLost: (host, error) => this.#on(host).forEach((placed) => placed.lost(host, error)),
-      onGivenUp: (host, error) => this.#givenUp(host, error),
+      onGivenUp: (host, error) => this.#evacuate(host, error),
     });
   }
 
@@ -184,7 +184,7 @@ export class Workers {
     try {
       await workers.#hosts.begin();
     } catch (error) {
-      await hub.close({ keep_file: workers.#tenure.left });
+      await hub.close({ keep_file: workers.#tenure.hasLeft });
       throw error;
     }
     return workers;
@@ -249,10 +249,10 @@ export class Workers {
   }
 
   /** Ends a group that an earlier engine left and this one does not use, and drops its answers. */
-  dismissLeft(name: string): void {
-    for (const [host, left] of this.#hosts.takeLeft(name)) {
-      this.#generations.set(name, left.group.generation);
-      this.#hosts.endLeft(host, left);
+  dismissInherited(name: string): void {
+    for (const [host, adopted] of this.#hosts.takeInherited(name)) {
+      this.#generations.set(name, adopted.group.generation);
+      this.#hosts.endInherited(host, adopted);
     }
   }
 
@@ -293,12 +293,12 @@ export class Workers {
       await this.#hosts.stop();
     }
     await this.#hosts.settled();
-    await this.#hub.close({ keep_file: this.#tenure.left });
+    await this.#hub.close({ keep_file: this.#tenure.hasLeft });
     await this.#writing;
   }
 
   /** Moves the host's groups to hosts that have room, or ends them. */
-  #givenUp(host: string, error: EngineError): void {
+  #evacuate(host: string, error: EngineError): void {
     if (this.#hosts.areOut) return this.#end(error);
     for (const placed of this.#on(host)) placed.move(host, error);
   }
@@ -309,7 +309,7 @@ export class Workers {
   }
 
   /** Fails every call and drops every connection. Touches no process and no file. */
-  #left(error: EngineError): void {
+  #abandon(error: EngineError): void {
     this.#hosts.leave();
     for (const group of this.groups()) group.end(error);
   }
@@ -350,11 +350,11 @@ export class Workers {
    * skipped.
    */
   #writeStates(): void {
-    if (this.#writeWanted || this.#tenure.left) return;
+    if (this.#writeWanted || this.#tenure.hasLeft) return;
     this.#writeWanted = true;
     this.#writing = this.#writing.then(async () => {
       this.#writeWanted = false;
-      if (this.#tenure.left || this.#hub.supersededBy() !== null) return;
+      if (this.#tenure.hasLeft || this.#hub.supersededBy() !== null) return;
       await this.#settings.writeStates(this.states());
     }).catch(() => {}); // Only for display: writes that must be durable report a full disk.
   }
@@ -362,12 +362,12 @@ export class Workers {
 
 async function settingsOf(options: WorkersOptions): Promise<Settings> {
   const { home, run } = options;
-  const given = Object.fromEntries(
+  const defined = Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),
   );
   const writeStates = (workers: WorkerState[]) => writeWorkerStates(workers, { home, run });
   const artifacts = new ArtifactStore(join(home, "artifacts"));
-  const settings = { ...DEFAULTS, writeStates, artifacts, ...(given as WorkersOptions) };
+  const settings = { ...DEFAULTS, writeStates, artifacts, ...(defined as WorkersOptions) };
   return { ...settings, hosts: await hostsOf(settings) };
 }
 
@@ -383,16 +383,16 @@ async function hostsOf(
         "Cannot start the workers' agent because no Python interpreter was given: set `python`",
       );
     }
-    const nonce = { ...ownNonce(await homeNonce(home), run), ...nonceHost(host) };
+    const nonce = { ...processNonce(await homeNonce(home), run), ...nonceHost(host) };
     const faults_dir = join(home, "runs", run, "faults");
     return { python, nonce, home, artifacts_dir: settings.artifacts.dir, faults_dir, clock };
   };
-  const made = new Map<string, Host>();
-  for (const [host, { launcher: own = localLauncher, ...options }] of hosts) {
-    made.set(host, {
+  const resolved = new Map<string, Host>();
+  for (const [host, { launcher: configured = localLauncher, ...options }] of hosts) {
+    resolved.set(host, {
       ...options,
-      launcher: typeof own === "function" ? own(await here(host)) : own,
+      launcher: typeof configured === "function" ? configured(await here(host)) : configured,
     });
   }
-  return made;
+  return resolved;
 }

@@ -40,7 +40,7 @@ function center(values: Column): number[] {
   return values.map((value) => value - mean);
 }
 
-function perGroup(reward: Column, group: Column, of: (own: number[]) => number[]): number[] {
+function perGroup(reward: Column, group: Column, of: (rewards: number[]) => number[]): number[] {
   const [n, m] = [reward.length, group.length];
   if (n !== m) throw new RangeError(`Cannot assign credit because ${n} rewards have ${m} groups`);
   const advantage = new Array<number>(reward.length).fill(0);

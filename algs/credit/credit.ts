@@ -25,7 +25,7 @@ export function sequenceReward(
   { reward, token_reward }: CreditRound,
   kl_reward: number[][],
 ): number[] {
-  return reward.map((own, i) => own + sum(token_reward?.[i] ?? []) + sum(kl_reward[i]!));
+  return reward.map((earned, i) => earned + sum(token_reward?.[i] ?? []) + sum(kl_reward[i]!));
 }
 
 /** Σ_k gamma^k r_{t+k}: the reward of the token itself and of all later ones. [N][T] -> [N][T] */
@@ -107,9 +107,11 @@ export function explainedVariance(
   values: readonly number[][],
 ): number {
   const all = returns.flat();
-  const left = variance(values.flatMap((row, i) => row.map((value, t) => returns[i]![t]! - value)));
+  const residual = variance(
+    values.flatMap((row, i) => row.map((value, t) => returns[i]![t]! - value)),
+  );
   const whole = variance(all);
-  return whole === 0 ? 0 : 1 - left / whole;
+  return whole === 0 ? 0 : 1 - residual / whole;
 }
 
 function variance(values: readonly number[]): number {

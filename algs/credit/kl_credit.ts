@@ -29,14 +29,14 @@ export function creditWithKl<Round extends KlRound, Config extends KlSettings>(
   const kl = klReward(round, c); // [N][T]
   const reward = sequenceReward(round, kl); // [N]
   const earned = { ...round, reward, token_reward: tokenReward(round, kl) };
-  const given = advantage(earned, c);
-  const own: Assigned = Array.isArray(given) ? { advantage: given } : given;
+  const assigned = advantage(earned, c);
+  const credit: Assigned = Array.isArray(assigned) ? { advantage: assigned } : assigned;
   const steered = steeredKl(round, c);
-  const metrics = { ...steered.metrics, ...own.metrics };
+  const metrics = { ...steered.metrics, ...credit.metrics };
   return {
-    ...own,
+    ...credit,
     ...steered,
-    advantage: normalise(lessKl(own.advantage, round, c), earned, c),
+    advantage: normalise(lessKl(credit.advantage, round, c), earned, c),
     ...(Object.keys(metrics).length === 0 ? {} : { metrics }),
   };
 }
@@ -72,8 +72,8 @@ function lessKl(
 ): number[] | number[][] {
   if (c.kl_coef === 0 || c.kl_in !== "advantage") return advantage;
   return rewardToGo(klTaken(round, c), 1).map((row, i) => {
-    const own = advantage[i]!;
-    return row.map((kl, t) => (Array.isArray(own) ? own[t]! : own) + kl);
+    const earned = advantage[i]!;
+    return row.map((kl, t) => (Array.isArray(earned) ? earned[t]! : earned) + kl);
   });
 }
 

@@ -199,7 +199,7 @@ function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Ar
   const { sequences, coef } = step;
   if (kind === "step") {
     return Float64Array.of(
-      name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step, layout),
+      name.startsWith("coef.") ? provided(coef?.[name.slice(5)], name) : count(name, step, layout),
     );
   }
   if (name === "length") return layout.length;
@@ -217,15 +217,15 @@ function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Ar
     );
   }
   if (kind === "sequence") {
-    return Float64Array.from(sequences, ({ inputs }) => Number(given(inputs[name], name)));
+    return Float64Array.from(sequences, ({ inputs }) => Number(provided(inputs[name], name)));
   }
   return new Float64Array(layout.size.token).map((_, i) => {
-    const column = given(sequences[layout.owner[i]!]!.inputs[name], name);
+    const column = provided(sequences[layout.owner[i]!]!.inputs[name], name);
     return typeof column === "number" ? column : column[layout.position[i]!]!;
   });
 }
 
-function given<T>(value: T | undefined, name: string): T {
+function provided<T>(value: T | undefined, name: string): T {
   if (value === undefined) {
     throw new RangeError(
       `Cannot evaluate the loss because it reads '${name}', which the step lacks`,

@@ -112,11 +112,11 @@ class Body {
       ...(measured.length > 0 ? ["metrics = {", ...measured, "}"] : []),
       `return ${value}, ${measured.length > 0 ? "metrics" : "{}"}`,
     ];
-    return [...this.#given(lines.join("\n")), ...lines];
+    return [...this.#inputLines(lines.join("\n")), ...lines];
   }
 
   /** What the statements read: masks, counts, and the inputs with 0 at masked positions. */
-  #given(text: string): string[] {
+  #inputLines(text: string): string[] {
     const { inputs } = this.expression;
     const columns = inputs.filter((name) => !(name in COUNTS) && !name.startsWith("coef."));
     const read = columns.map((name) => {

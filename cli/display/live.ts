@@ -148,10 +148,10 @@ export class LiveView {
 
   #take({ key, metrics }: { key: string; metrics: Record<string, number> }): void {
     Object.assign(this.#metrics, metrics);
-    const made = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
-    if (made > 0) {
+    const tokens = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
+    if (tokens > 0) {
       const at = this.#now();
-      this.#tokens.push({ at, since: this.#running.get(key)?.since ?? at, tokens: made });
+      this.#tokens.push({ at, since: this.#running.get(key)?.since ?? at, tokens: tokens });
     }
     if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
   }
@@ -173,7 +173,7 @@ export class LiveView {
 
   #roundParts(): string[] {
     const loop = this.#loop!;
-    const left = this.#secondsLeft();
+    const remaining = this.#remainingSeconds();
     const metric = (name: string, label: string, digits: number) =>
       this.#metrics[name] === undefined ? [] : [`${label} ${fixed(this.#metrics[name]!, digits)}`];
     return [
@@ -182,7 +182,7 @@ export class LiveView {
       ...metric("policy/loss", "loss", 4),
       ...metric("optim/grad_norm", "grad", 3),
       `${this.#tokensPerSecond()} tokens/s`,
-      ...(left === null ? [] : [`${duration(left)} left`]),
+      ...(remaining === null ? [] : [`${duration(remaining)} left`]),
     ];
   }
 
@@ -190,7 +190,7 @@ export class LiveView {
    * Counts only rounds since this engine started: a resumed run's earlier rounds would look
    * instant.
    */
-  #secondsLeft(): number | null {
+  #remainingSeconds(): number | null {
     const { round, times, started_ms, started_round } = this.#loop!;
     if (round === started_round) return null;
     return ((this.#now() - started_ms) / (round - started_round)) * (times - round) / 1000;

@@ -116,7 +116,7 @@ function workers({ workers, recoveries }: RunView): Fact[] {
 
 /** What is no longer as it was when the run started. */
 function changes({ replans, settings }: RunView): Fact[] {
-  const said = (value: unknown) => value === undefined ? "-" : JSON.stringify(value);
+  const shown = (value: unknown) => value === undefined ? "-" : JSON.stringify(value);
   return [
     ...replans.map(({ round, cause, field, from, to }): Fact => {
       const when = round === null ? "at a resume" : `in round ${round}`;
@@ -124,7 +124,7 @@ function changes({ replans, settings }: RunView): Fact[] {
     }),
     ...settings.map(({ path, from, to }): Fact => [
       "setting",
-      `${path} ${said(from)} -> ${said(to)}`,
+      `${path} ${shown(from)} -> ${shown(to)}`,
     ]),
   ];
 }

@@ -34,7 +34,7 @@ export class ServeTeller {
   }
 
   /** Resolves once everything is printed. */
-  async told(): Promise<void> {
+  async printed(): Promise<void> {
     await Promise.all(this.#ends);
   }
 

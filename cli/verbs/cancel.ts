@@ -42,8 +42,8 @@ export async function cancelRun(home: Home, id: string): Promise<string> {
   const engine = owner === null
     ? "its engine"
     : `its engine (process ${owner.pid} on ${owner.host})`;
-  const asked = computedStatus(head) === "interrupted"
+  const ending = computedStatus(head) === "interrupted"
     ? "ends it once its lease expires"
     : "ends it";
-  return `run ${id} was asked to cancel; ${engine} ${asked}`;
+  return `run ${id} was asked to cancel; ${engine} ${ending}`;
 }

@@ -44,9 +44,9 @@ export async function fetchFiles(file: string, options: FetchOptions = {}): Prom
   const { config } = await loadConfig(file, { overrides, cwd: Deno.cwd(), files_missing: true });
   const say = tell;
   const onSetup = ({ text }: { text: string }) => say(text);
-  const looking = { say, onSetup, download: true };
-  const { models } = await pinnedModels(config, looking);
-  const { data } = await pinnedData(config, looking);
+  const fetchOptions = { say, onSetup, download: true };
+  const { models } = await pinnedModels(config, fetchOptions);
+  const { data } = await pinnedData(config, fetchOptions);
   const found = [...models, ...data];
   const wanted = wantedBy(config, { file, known, may_be_none: found.length > 0 });
   const lines = found.map(({ name, files, bytes, directory, digest }) =>
@@ -102,13 +102,13 @@ async function makeRoom(
   free: (dir: string) => number | null,
 ): Promise<void> {
   await Deno.mkdir(dir, { recursive: true });
-  const [needed, left] = [total(missing), free(dir) ?? Infinity];
-  if (needed <= left) return;
+  const [needed, available] = [total(missing), free(dir) ?? Infinity];
+  if (needed <= available) return;
   throw new InfrastructureError(
     `Cannot fetch ${name} because the disk has no room: it takes ${
       size(needed)
-    } in ${dir}, which has ${size(left)} free`,
-    { dir, needed, left },
+    } in ${dir}, which has ${size(available)} free`,
+    { dir, needed, left: available },
     { retryable: false },
   );
 }
@@ -147,8 +147,10 @@ function asFailure(error: unknown, { name, dir }: ShippedFiles): InfrastructureE
 }
 
 async function stillMissing(sets: ShippedFiles[]): Promise<ShippedFiles[]> {
-  const left = await Promise.all(sets.map(async (set) => ({ ...set, files: await absent(set) })));
-  return left.filter(({ files }) => files.length > 0);
+  const incomplete = await Promise.all(
+    sets.map(async (set) => ({ ...set, files: await absent(set) })),
+  );
+  return incomplete.filter(({ files }) => files.length > 0);
 }
 
 /** The same failure, with advice for a person without a network. */

@@ -94,7 +94,7 @@ async function serve(home: Home, flags: ServeFlags): Promise<number> {
         };
       },
     });
-    await teller.told();
+    await teller.printed();
   } finally {
     await requests.exiting;
     release();

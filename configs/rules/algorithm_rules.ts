@@ -77,9 +77,9 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
 function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
   if (!algorithm || (flow !== "supervised" && flow !== "preference")) return [];
   const why = "nothing is sampled in this flow, so";
-  const issue = (name: string, said: string): Issue => ({
+  const issue = (name: string, condition: string): Issue => ({
     path: ["algorithm", name],
-    message: `is ${said}: leave it out`,
+    message: `is ${condition}: leave it out`,
   });
   const masks = masksTruncated(algorithm);
   const refill = refillOf(algorithm);
@@ -122,6 +122,6 @@ function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
  */
 function bare(algorithm: AlgorithmChoice): AlgorithmChoice {
   const off = { importance: "none", kl_coef: 0, kl_target: null };
-  const own = Object.entries(off).filter(([name]) => name in algorithm);
-  return { ...algorithm, ...Object.fromEntries(own) } as AlgorithmChoice;
+  const applicable = Object.entries(off).filter(([name]) => name in algorithm);
+  return { ...algorithm, ...Object.fromEntries(applicable) } as AlgorithmChoice;
 }

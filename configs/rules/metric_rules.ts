@@ -37,13 +37,13 @@ function metricsExist(blocks: Blocks): Issue[] {
   const { stop, checkpoints } = blocks;
   const best = checkpoints?.keep_best?.metric;
   const path = ["checkpoints", "keep_best", "metric"];
-  const own = best === undefined
+  const bestIssues = best === undefined
     ? []
     : best.startsWith(EVALUATION)
     ? isEvaluated(blocks, { metric: best, path })
     : isTrained(blocks, { metric: best, path });
   return [
-    ...own,
+    ...bestIssues,
     ...(stop ? isEvaluated(blocks, { metric: stop.metric, path: ["stop", "metric"] }) : []),
   ];
 }
@@ -99,7 +99,7 @@ function evaluationMetrics(blocks: Blocks): string[] {
       const under = set.name === null ? "eval" : `eval/${set.name}`;
       return [`${under}/pair_accuracy`, `${under}/pair_margin`];
     }
-    const reward = set.own?.reward ?? blocks.reward ?? [];
+    const reward = set.settings?.reward ?? blocks.reward ?? [];
     return [
       ...(evaluate.loss ? [`${metricsPrefix(set)}/loss`] : []),
       ...(reward.length === 0 ? [] : sampledMetrics(evaluate, { set, reward })),

@@ -13,9 +13,9 @@ export const PREFERENCE_RULES = [
 
 function oneModel({ flow, model }: Blocks): Issue[] {
   if (flow !== "preference" || !model) return [];
-  const given = [model.path, model.recipe].filter((one) => one !== undefined);
-  if (given.length === 1) return [];
-  const message = given.length === 0
+  const sources = [model.path, model.recipe].filter((one) => one !== undefined);
+  if (sources.length === 1) return [];
+  const message = sources.length === 0
     ? "missing; give the path of a model, or a recipe"
     : "is given together with a recipe; leave one of them out";
   return [{ path: ["model", "path"], message }];

@@ -16,7 +16,7 @@ export function sourcesHaveRewards(blocks: Blocks): Issue[] {
   return listsOf(blocks).flatMap((list) => {
     if (list.rewards.every((reward) => sourcesOf(reward) === undefined)) return [];
     const unnamed = namesLack(list);
-    return unnamed.length > 0 ? unnamed : [...unknownNames(list), ...leftOver(list)];
+    return unnamed.length > 0 ? unnamed : [...unknownNames(list), ...unrewarded(list)];
   });
 }
 
@@ -26,18 +26,18 @@ function listsOf({ flow, reward = [], data, evaluate, ...blocks }: Blocks): Scor
   const evaluated = evaluate
     ? evaluationSets({ data: { eval: held }, evaluate } as Parameters<typeof evaluationSets>[0])
     : [];
-  const own = evaluated.filter(({ own }) => own?.reward);
-  const shared = evaluated.filter(({ own }) => !own?.reward);
+  const withRewards = evaluated.filter(({ settings }) => settings?.reward);
+  const shared = evaluated.filter(({ settings }) => !settings?.reward);
   const sources = [
     ...(trains ? namesOf(train, ["data", "train"]) : []),
     ...shared.flatMap(namesOfSet),
   ];
   // The rows of a task have no source, so no `on` can name it.
-  const made = "task" in blocks && blocks.task !== undefined ? [] : sources;
+  const namedSources = "task" in blocks && blocks.task !== undefined ? [] : sources;
   return [
-    { rewards: reward, at: ["reward"], sources: made },
-    ...own.map((set): Scored => ({
-      rewards: set.own!.reward as RewardConfig[],
+    { rewards: reward, at: ["reward"], sources: namedSources },
+    ...withRewards.map((set): Scored => ({
+      rewards: set.settings!.reward as RewardConfig[],
       at: [...set.path, "reward"],
       sources: namesOfSet(set),
     })),
@@ -45,8 +45,8 @@ function listsOf({ flow, reward = [], data, evaluate, ...blocks }: Blocks): Scor
 }
 
 /** A set without its own block is `data.eval`, or one file of it. */
-function namesOfSet({ path, sources, own }: EvaluationSet): Named[] {
-  if (own !== undefined) return namesOf(sources, [...path, "data"]);
+function namesOfSet({ path, sources, settings }: EvaluationSet): Named[] {
+  if (settings !== undefined) return namesOf(sources, [...path, "data"]);
   if (path.length === 2) return namesOf(sources, path);
   return [{ path: [...path, "name"], name: sources[0]!.name }];
 }
@@ -77,11 +77,11 @@ function unknownNames({ rewards, at, sources }: Scored): Issue[] {
   );
 }
 
-function leftOver({ rewards, at, sources }: Scored): Issue[] {
+function unrewarded({ rewards, at, sources }: Scored): Issue[] {
   const lacking = sources.filter(({ name }) =>
     rewards.every((reward) => {
-      const own = sourcesOf(reward);
-      return own !== undefined && !own.includes(name!);
+      const sourceNames = sourcesOf(reward);
+      return sourceNames !== undefined && !sourceNames.includes(name!);
     })
   );
   const names = [...new Set(lacking.map(({ name }) => name!))];

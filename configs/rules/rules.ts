@@ -102,7 +102,7 @@ function torchIsOneProcess({ trainer, value_model }: Blocks): Issue[] {
   if (trainer === undefined) return [];
   return [
     ...ofOneProcess("trainer", trainer),
-    ...ofOneProcess("value_model", valueOfItsOwn(trainer, value_model)),
+    ...ofOneProcess("value_model", valueModelSettings(trainer, value_model)),
   ];
 }
 
@@ -128,7 +128,7 @@ function ofOneProcess(
  * What the value model's block sets itself, and what it cannot inherit if its engine differs from
  * the trainer's.
  */
-function valueOfItsOwn(
+function valueModelSettings(
   trainer: NonNullable<Blocks["trainer"]>,
   value_model: ValueModelConfig | undefined,
 ) {
@@ -184,9 +184,9 @@ function evaluationHasProblems({ flow, evaluate, data, task, reward }: Blocks): 
   const sets = evaluate.sets ?? [];
   const all_scored = sets.length > 0 && data?.eval.length === 0 &&
     sets.every((set) => set.reward);
-  const made = "is given together with task, which makes the pairs; leave one of them out";
+  const message = "is given together with task, which makes the pairs; leave one of them out";
   return [
-    ...(task && sets.length > 0 ? [{ path: ["evaluate", "sets"], message: made }] : []),
+    ...(task && sets.length > 0 ? [{ path: ["evaluate", "sets"], message: message }] : []),
     ...(data?.eval.length === 0 && sets.length === 0
       ? [{ path: ["data"], message: "evaluate needs problems: add data.eval, or evaluate.sets" }]
       : []),

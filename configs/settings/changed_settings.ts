@@ -3,7 +3,7 @@
  * its settings say.
  */
 import { z } from "zod";
-import { saidOf, type SettingFacts } from "../../data/mod.ts";
+import { declaredFacts, type SettingFacts } from "../../data/mod.ts";
 import { canonicalJson } from "../../engine/mod.ts";
 import { setAt, stepsOf } from "./overrides.ts";
 import { bare, optionsOf } from "./schema_walk.ts";
@@ -43,7 +43,7 @@ function changesIn(
   { path, from, to, read_by }: Sides,
 ): ChangedSetting[] {
   if (text(from) === text(to)) return [];
-  const resume = schema && saidOf(schema).resume;
+  const resume = schema && declaredFacts(schema).resume;
   const may = resume === undefined ? read_by : readBy(resume);
   const below = (name: string | number, inner: z.ZodType | undefined) =>
     changesIn(inner, {

@@ -33,7 +33,7 @@ export function withProfile(value: unknown): { value: unknown; profile: UsedProf
   const entries = Object.entries(settings);
   const set = Object.fromEntries(entries.filter(([key]) => !(key in algorithm)));
   const written = Object.fromEntries(
-    entries.filter(([key, own]) => key in algorithm && algorithm[key] !== own),
+    entries.filter(([key, profileValue]) => key in algorithm && algorithm[key] !== profileValue),
   );
   return {
     value: setAt(value, { path: ["algorithm"], to: { ...algorithm, ...set } }),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { inside, saidOf, type SettingFacts } from "../../data/mod.ts";
+import { declaredFacts, inside, type SettingFacts } from "../../data/mod.ts";
 import { bare, optionsOf } from "./schema_walk.ts";
 
 /** A setting, or a block of settings. */
@@ -10,7 +10,7 @@ export type Setting = {
   /** Whether settings are inside it. */
   block: boolean;
   /** Declared at its own place. */
-  said: Partial<SettingFacts>;
+  declared: Partial<SettingFacts>;
   /** Those of its blocks too. */
   facts: Partial<SettingFacts>;
   /** What it is named by in a list or a choice: `grpo` of an algorithm's settings. */
@@ -49,7 +49,7 @@ function below(schema: z.ZodType, { path, facts, option }: Place): Setting[] {
 }
 
 function settingAt(schema: z.ZodType, { path, facts, option }: Place): Setting[] {
-  const own = { path, facts: inside(facts, schema), option };
-  const inner = below(schema, own);
-  return [{ ...own, schema, block: inner.length > 0, said: saidOf(schema) }, ...inner];
+  const place = { path, facts: inside(facts, schema), option };
+  const inner = below(schema, place);
+  return [{ ...place, schema, block: inner.length > 0, declared: declaredFacts(schema) }, ...inner];
 }

@@ -69,19 +69,19 @@ function rows(): Row[] {
   });
 }
 
-function cellsOf({ path, said, facts }: Setting, all: readonly Setting[]): string[] {
+function cellsOf({ path, declared, facts }: Setting, all: readonly Setting[]): string[] {
   const around = all.filter((one) => one.block && path.startsWith(`${one.path}.`));
-  const forks = [...around, { said }].flatMap((one) => forkText(one.said.fork));
+  const forks = [...around, { declared }].flatMap((one) => forkText(one.declared.fork));
   const resume = facts.resume === "workers" || facts.resume === "stages" ? "yes" : facts.resume;
   return [
-    said.unit ?? "",
+    declared.unit ?? "",
     [...new Set(forks)].join(", "),
     resume === "refused" ? "" : resume!,
     facts.numerics ? "yes" : "",
   ];
 }
 
-function forkText(fork: Setting["said"]["fork"]): string[] {
+function forkText(fork: Setting["declared"]["fork"]): string[] {
   if (fork === undefined || fork === "free") return [];
   if (fork === "rounds") return ["rounds"];
   if (fork.on_or_off) return ["0 or not"];

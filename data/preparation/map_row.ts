@@ -24,9 +24,9 @@ export function rowMapper(source: PreparedSource, needs?: RowNeeds): RowMapper {
   const named = source.name === undefined ? "" : `${source.name}/`;
   return (written, place) => {
     const columns = repaired(written, repairs);
-    const told = dialogue === "as_is" ? columns : asDialogue(columns, source);
-    if (told === null) return null;
-    const { columns: _, ...row } = readRow(told, { source: reading, place, needs });
+    const converted = dialogue === "as_is" ? columns : asDialogue(columns, source);
+    if (converted === null) return null;
+    const { columns: _, ...row } = readRow(converted, { source: reading, place, needs });
     const mapped: typeof row = { ...row };
     if (answer_as === "boxed") {
       const boxed = row.answer === undefined ? null : lastBoxed(row.answer);

@@ -91,16 +91,16 @@ export function writtenTypes(types: ColumnTypes): ColumnTypes {
 /** A row with messages in place of texts wherever its columns have messages. */
 export function inMessages(row: PreparedRow, types: ColumnTypes): PreparedRow {
   const { prompt, completion, rejected } = row;
-  const said = (name: string, role: string, text: Prompt): Prompt =>
+  const asMessages = (name: string, role: string, text: Prompt): Prompt =>
     typeof text === "string" && isMessages(types, name)
       ? text === "" && name === "prompt" ? [] : [{ role, content: text }] // Nobody asks a whole text.
       : text;
   const better = rejected === undefined ? "completion" : "chosen";
   return {
     ...row,
-    prompt: said("prompt", "user", prompt),
-    ...(completion !== undefined && { completion: said(better, "assistant", completion) }),
-    ...(rejected !== undefined && { rejected: said("rejected", "assistant", rejected) }),
+    prompt: asMessages("prompt", "user", prompt),
+    ...(completion !== undefined && { completion: asMessages(better, "assistant", completion) }),
+    ...(rejected !== undefined && { rejected: asMessages("rejected", "assistant", rejected) }),
   };
 }
 
@@ -140,6 +140,6 @@ export function splitOf(
   const digest = createHash("sha256").update(`${seed}\n${row_id}`).digest();
   const names = Object.keys(splits).toSorted();
   const whole = names.reduce((sum, name) => sum + splits[name]!, 0);
-  let left = digest.readUIntBE(0, UNIT_BYTES) / 2 ** (8 * UNIT_BYTES) * whole;
-  return names.find((name) => (left -= splits[name]!) < 0) ?? names.at(-1)!;
+  let remaining = digest.readUIntBE(0, UNIT_BYTES) / 2 ** (8 * UNIT_BYTES) * whole;
+  return names.find((name) => (remaining -= splits[name]!) < 0) ?? names.at(-1)!;
 }

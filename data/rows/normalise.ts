@@ -156,7 +156,7 @@ function finalAnswer(text: string): string | undefined {
 const ANSWER_FIELDS = ["answer", "reward_model.ground_truth"];
 
 /** What a row has as its answer, text or not; undefined: nothing. `key`: its field. */
-export function givenAnswer(columns: Columns, key?: string): unknown {
+export function rowAnswer(columns: Columns, key?: string): unknown {
   const field = answerField(columns, key);
   return field && read(columns, field);
 }
@@ -207,12 +207,12 @@ function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
     ? [{ role: "user", content: prompt }]
     : prompt;
   const asker = messages.findLastIndex((message) => message.role === "user");
-  const asked = messages.map((message, i) =>
+  const extended = messages.map((message, i) =>
     i === asker ? { ...message, content: (message.content ?? "") + tail } : message
   );
-  return source.system === undefined || isInstructed(asked)
-    ? asked
-    : [{ role: "system", content: source.system }, ...asked];
+  return source.system === undefined || isInstructed(extended)
+    ? extended
+    : [{ role: "system", content: source.system }, ...extended];
 }
 
 /** A whole text, which is learnt as it is. */

@@ -47,15 +47,15 @@ function readMessage(at: string, value: unknown): Message {
   }
   const fields = Object.entries(more).filter(([name, field]) => !saysNothing(name, field))
     .map(([name, field]) => [name, withoutNulls(field)]);
-  const said = spelledAs(value, Object.fromEntries(fields));
-  checkToolCalls(`${at}.tool_calls`, said.tool_calls);
+  const spelled = spelledAs(value, Object.fromEntries(fields));
+  checkToolCalls(`${at}.tool_calls`, spelled.tool_calls);
   // OpenAI writes null where an assistant only calls tools.
-  const mayBeNull = role === "assistant" && SPEAKING.some((name) => name in said);
+  const mayBeNull = role === "assistant" && SPEAKING.some((name) => name in spelled);
   if (typeof content !== "string" && !(mayBeNull && (content ?? null) === null)) {
     throw new RowProblem(`${at}.content`, `expected text, got ${kind(content)}`);
   }
   const message = { role, content: typeof content === "string" ? content : null };
-  return fields.length === 0 ? message : { ...message, more: writeExactly(said) };
+  return fields.length === 0 ? message : { ...message, more: writeExactly(spelled) };
 }
 
 /** Parquet writes null for what a message lacks, and many writers an empty list of calls. */

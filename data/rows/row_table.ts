@@ -87,7 +87,7 @@ export function withoutRows(table: RowTable, places: readonly number[]): RowTabl
     sources: table.sources && sizesWithout(table.sources, places),
     rows(kept) {
       checkPlaces(kept, size);
-      return table.rows(kept.map((place) => place + leftOutBefore(place, places)));
+      return table.rows(kept.map((place) => place + omittedBefore(place, places)));
     },
   };
 }
@@ -103,7 +103,7 @@ function sizesWithout(sources: readonly number[], places: readonly number[]): nu
 }
 
 /** How many of the omitted `places` come before the kept row number `kept`. */
-function leftOutBefore(kept: number, places: readonly number[]): number {
+function omittedBefore(kept: number, places: readonly number[]): number {
   let [low, high] = [0, places.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

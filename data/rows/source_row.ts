@@ -1,5 +1,5 @@
 import { DataError, type DataPlace } from "../errors.ts";
-import { givenAnswer, normalise } from "./normalise.ts";
+import { normalise, rowAnswer } from "./normalise.ts";
 import type { Row } from "../prompt.ts";
 import { type Columns, kind, refuseBroken, RowProblem } from "./row_fields.ts";
 import { repaired } from "./repairs.ts";
@@ -58,11 +58,11 @@ export function readRow(
     const fix = needed === "completion"
       ? "add it, or `messages` that end with the assistant's"
       : "add it";
-    const given = needed === "completion" ? undefined : givenAnswer(columns, source.fields.answer);
+    const answer = needed === "completion" ? undefined : rowAnswer(columns, source.fields.answer);
     throw new RowProblem(
       field,
       `expected ${needed === "completion" ? "text" : "an answer as text"}, got ${
-        kind(given)
+        kind(answer)
       }; ${fix}`,
     );
   } catch (error) {

@@ -35,8 +35,8 @@ export function readTools(field: string, value: unknown): string | undefined {
 
 function asTool(tool: Columns): Columns {
   if (tool.function !== undefined || typeof tool.name !== "string") return tool;
-  const { type: _, ...own } = tool;
-  return { type: "function", function: own };
+  const { type: _, ...definition } = tool;
+  return { type: "function", function: definition };
 }
 
 /**
@@ -50,19 +50,19 @@ export function checkToolCalls(field: string, calls: unknown): void {
   for (const [i, call] of calls.entries()) {
     const at = `${field}.${i}`;
     if (!isObject(call)) throw new RowProblem(at, `expected { function }, got ${kind(call)}`);
-    const own = isObject(call.function);
-    const called = own ? call.function as Columns : call;
-    const inside = own ? `${at}.function` : at;
+    const isWrapped = isObject(call.function);
+    const called = isWrapped ? call.function as Columns : call;
+    const inside = isWrapped ? `${at}.function` : at;
     if (typeof called.name !== "string") {
       throw new RowProblem(`${inside}.name`, `expected text, got ${kind(called.name)}`);
     }
-    const { arguments: given } = called;
-    const value = typeof given === "string" ? parsed(given) : given;
+    const { arguments: written } = called;
+    const value = typeof written === "string" ? parsed(written) : written;
     refuseBroken(value, `${inside}.arguments`);
-    if (given === undefined || isObject(value)) continue;
+    if (written === undefined || isObject(value)) continue;
     throw new RowProblem(
       `${inside}.arguments`,
-      `expected an object or its JSON text, got ${kind(given)}`,
+      `expected an object or its JSON text, got ${kind(written)}`,
     );
   }
 }
@@ -85,8 +85,8 @@ export function writtenChat(prompt: Prompt): string | Columns[] {
 
 function withText(call: Columns): Columns {
   if (isObject(call.function)) return { ...call, function: withText(call.function) };
-  const { arguments: given } = call;
-  return isObject(given) ? { ...call, arguments: writeExactly(given) } : call;
+  const { arguments: written } = call;
+  return isObject(written) ? { ...call, arguments: writeExactly(written) } : call;
 }
 
 /** Whether a row has what only a chat template can write: tools, or messages with more fields. */

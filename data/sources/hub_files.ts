@@ -18,8 +18,8 @@ const PartFile = z.object({ files: z.array(z.object({ path: z.string() })) });
 export async function hubFiles(path: string): Promise<string[]> {
   const { name, part } = hubDataset(path);
   const { directory, commit } = snapshotOf(path);
-  const said = JSON.stringify([part.files, part.subset, part.split]);
-  const key = createHash("sha256").update(said).digest("hex");
+  const identity = JSON.stringify([part.files, part.subset, part.split]);
+  const key = createHash("sha256").update(identity).digest("hex");
   const known = await partFile(`${directory}/holdfast/${commit}/${key}.json`);
   const files = known?.files.map((file) => `${directory}/snapshots/${commit}/${file.path}`) ?? [];
   const are_here = await Promise.all(files.map(isFile));

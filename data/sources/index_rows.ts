@@ -267,14 +267,14 @@ class IndexPass {
   async #duplicate({ id, first, again }: DuplicateId): Promise<DataError> {
     const table = this.#table();
     const [a, b] = [await table.placeOf(first), await table.placeOf(again)];
-    const own = a.line === undefined ? `row ${a.row}` : `line ${a.line}`;
+    const place = a.line === undefined ? `row ${a.row}` : `line ${a.line}`;
     const other = a.line === undefined ? `${a.file} row ${a.row}` : `${a.file}:${a.line}`;
     const together = a.file === b.file;
     const fix = together
       ? "remove one, or set `duplicates: skip`"
       : "give each file a `name`, which is put before its ids (files of one directory or pattern " +
         "share it: list them apart), or set `duplicates: skip`";
-    const where = together ? own : other;
+    const where = together ? place : other;
     return new DataError(`the row id '${id}' already belongs to ${where}; ${fix}`, b);
   }
 }

@@ -35,8 +35,8 @@ export function pickSources(
   if (!(total > 0)) throw new RangeError(`Cannot pick a source by the weights ${weights}`);
   const last = weights.findLastIndex((weight) => weight > 0);
   return Array.from({ length: count }, (_, i) => {
-    let left = (bits48(`${seed} mixture ${from + i}`) / 2 ** 48) * total;
-    const source = weights.findIndex((weight) => (left -= weight) < 0);
+    let remaining = (bits48(`${seed} mixture ${from + i}`) / 2 ** 48) * total;
+    const source = weights.findIndex((weight) => (remaining -= weight) < 0);
     return source < 0 ? last : source; // Rounding may leave a little.
   });
 }

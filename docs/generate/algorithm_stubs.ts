@@ -75,8 +75,8 @@ type Sources = { source: string; parts: string };
 /** The page of an algorithm: the header of its file in sections, its settings and its metrics. */
 export function pageStub(algorithm: AnyAlgorithm, { source, parts }: Sources): string {
   const { name, about = "" } = algorithm;
-  const { told, formulas, named } = headerOf(source);
-  const opening = told.length === 0 ? [about] : told;
+  const { paragraphs, formulas, named } = headerOf(source);
+  const opening = paragraphs.length === 0 ? [about] : paragraphs;
   const when = named.When ?? about.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase());
   return `${
     [
@@ -104,7 +104,7 @@ export function pageStub(algorithm: AnyAlgorithm, { source, parts }: Sources): s
 
 const SECTIONS = ["When", "Differences from the paper", "Peers"] as const;
 type Header = {
-  told: string[];
+  paragraphs: string[];
   formulas: string[];
   named: Partial<Record<(typeof SECTIONS)[number], string>>;
 };
@@ -113,12 +113,12 @@ type Header = {
 function headerOf(source: string): Header {
   const comment = /^\/\*\*\n([^]*?)^ \*\/$/m.exec(source)?.[1] ?? "";
   const paragraphs = comment.replaceAll(/^ \* ?/gm, "").trimEnd().split(/\n\n+/);
-  const header: Header = { told: [], formulas: [], named: {} };
+  const header: Header = { paragraphs: [], formulas: [], named: {} };
   for (const paragraph of paragraphs.filter((text) => text !== "")) {
     const section = SECTIONS.find((name) => paragraph.startsWith(`${name}:`));
     if (paragraph.startsWith("    ")) {
       header.formulas.push(paragraph.replaceAll(/^ {4}/gm, ""));
-    } else if (section === undefined) header.told.push(linked(paragraph));
+    } else if (section === undefined) header.paragraphs.push(linked(paragraph));
     else header.named[section] = linked(paragraph.slice(section.length + 1).trim());
   }
   return header;
@@ -144,9 +144,9 @@ function metricsText(algorithm: AnyAlgorithm, parts: string): string {
     const { loss, value_loss } = traceAlgorithm(algorithm, some);
     return [...Object.keys(loss.metrics), ...Object.keys(value_loss?.metrics ?? {})];
   });
-  const own = [...new Set(traced)].map((name) => `\`${name}\``).filter((name) =>
+  const lossParts = [...new Set(traced)].map((name) => `\`${name}\``).filter((name) =>
     !parts.includes(name)
   );
   const shared = "[Those of all algorithms](parts.md#metrics).";
-  return own.length === 0 ? shared : `Of its loss: ${own.join(", ")}. ${shared}`;
+  return lossParts.length === 0 ? shared : `Of its loss: ${lossParts.join(", ")}. ${shared}`;
 }

@@ -218,8 +218,8 @@ export class BodyContext implements RecordingContext {
   signalled(name: string): Promise<unknown> {
     return this.#frame.child(`signal.${name}`, {}, async (entry) => {
       if (entry.result !== undefined) return await this.#outputOf(entry);
-      const given = await this.read({ kinds: ["signal"], prefix: name });
-      const known = given.find((row) => row.key === name);
+      const signals = await this.read({ kinds: ["signal"], prefix: name });
+      const known = signals.find((row) => row.key === name);
       const value = known ? known.value : await this.#execution.awaitSignal(name);
       if (this.#execution.state !== "open") return await this.#execution.park();
       return await this.#recordStep(entry, value);
@@ -235,14 +235,14 @@ export class BodyContext implements RecordingContext {
     return this.#execution.settings.journal.output(entry.key, entry.result!);
   }
 
-  async #recordStep<T>(entry: Entry, made: T, emitted: readonly Note[] = []): Promise<T> {
+  async #recordStep<T>(entry: Entry, output: T, emitted: readonly Note[] = []): Promise<T> {
     const { closed } = this.#frame;
     if (closed) {
       this.#execution.late(entry.key, this.attempt);
       throw closed;
     }
     const { journal } = this.#execution.settings;
-    const text = canonicalJson(made === undefined ? null : made);
+    const text = canonicalJson(output === undefined ? null : output);
     const placed = journal.place(text);
     const value = `{"output":${typeof placed === "string" ? placed : await placed}}`;
     const metrics = emitted.length === 0 ? [] : await rowsOf(emitted, journal);
@@ -252,6 +252,6 @@ export class BodyContext implements RecordingContext {
     );
     entry.result = value;
     this.progressed();
-    return (typeof made === "object" ? JSON.parse(text) : made) as T;
+    return (typeof output === "object" ? JSON.parse(text) : output) as T;
   }
 }

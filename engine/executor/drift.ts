@@ -63,9 +63,9 @@ export function checkChildren(
   { frame, journal }: { frame: Frame; journal: Journal },
 ): void {
   const { entry, stage } = task;
-  if (entry.children.size <= frame.asked.size || stage.replay === "accept") return;
+  if (entry.children.size <= frame.requested.size || stage.replay === "accept") return;
   const unasked = [...entry.children].filter(([name, child]) =>
-    !frame.asked.has(name) && child.result !== undefined
+    !frame.requested.has(name) && child.result !== undefined
   );
   if (unasked.length === 0) return;
   if (stage.replay === "rerun" || unasked.every(([, child]) => isBefore(child, journal))) {

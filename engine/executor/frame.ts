@@ -23,7 +23,7 @@ export class Frame implements Stoppable {
   readonly key: string;
   readonly attempt: number;
   /** Segments of the children that this attempt has requested. */
-  readonly asked = new Set<string>();
+  readonly requested = new Set<string>();
   /** When the body last showed progress, by the monotonic clock. */
   progressed_ms: number;
   /** Emitted by the body since its last checkpoint. */
@@ -188,14 +188,16 @@ export class Frame implements Stoppable {
     if (id === undefined && named.open > 0) {
       throw this.#ambiguous(name, `${named.open} more of it open`);
     }
-    const own = segment(name, id ?? ++named.calls);
-    if (this.asked.has(own)) throw this.#ambiguous(name, `'${own}' was already requested`);
-    this.asked.add(own);
+    const childSegment = segment(name, id ?? ++named.calls);
+    if (this.requested.has(childSegment)) {
+      throw this.#ambiguous(name, `'${childSegment}' was already requested`);
+    }
+    this.requested.add(childSegment);
     this.#names.set(name, named);
     named.open++;
     if (this.#open_calls++ === 0) this.execution.leave();
     try {
-      return await body(this.entry.child(own));
+      return await body(this.entry.child(childSegment));
     } finally {
       named.open--;
       if (--this.#open_calls === 0) this.execution.enter();

@@ -2,7 +2,7 @@
 import { CancelledError, FencedError } from "../errors.ts";
 import type { Execution } from "./executor.ts";
 import { recordedValue } from "../journal/recorded_value.ts";
-import { givenSignal } from "../journal/signals.ts";
+import { sentSignal } from "../journal/signals.ts";
 import type { Store } from "../stores/store.ts";
 
 type Lease = {
@@ -57,7 +57,7 @@ function takenOver(run: string, epoch: number): FencedError {
 async function pollSignals(execution: Execution, store: Store): Promise<void> {
   const { run, journal } = execution.settings;
   for (const name of execution.awaited) {
-    const row = await givenSignal(store, run, name);
+    const row = await sentSignal(store, run, name);
     if (row) execution.giveSignal(name, await journal.fetch(recordedValue(row)));
   }
 }

@@ -130,7 +130,7 @@ export class LoopRun {
     this.#dropEntries(number);
     const { tally, total, carried } = record;
     const { node: { times }, path } = this.options;
-    const told = () =>
+    const announce = () =>
       this.execution.event({
         type: "round_closed",
         loop: path,
@@ -141,8 +141,8 @@ export class LoopRun {
         total,
       });
     const durable = this.execution.settings.journal.unsettled();
-    if (durable) quietly(durable.then(told));
-    else told();
+    if (durable) quietly(durable.then(announce));
+    else announce();
   }
 
   /**

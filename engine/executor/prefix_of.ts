@@ -106,10 +106,10 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const parent = { run: run.id, round, seq };
   const note: ForkNote = { ...parent, loop: loop.name, overrides };
   const first: NewRow = { kind: "note/fork", key: run.id, value: canonicalJson(note) };
-  const own = prefix.map((row) =>
+  const copies = prefix.map((row) =>
     row.kind === "round" ? closedRound(journal, row, options.continues && loop) : asNew(row)
   );
-  return { parent, loop: loop.name, rows: [first, ...await Promise.all(own)] };
+  return { parent, loop: loop.name, rows: [first, ...await Promise.all(copies)] };
 }
 
 /** The loop in which a fork's rounds are counted. */

@@ -11,22 +11,22 @@ import type { Stage } from "../graph/stage.ts";
  */
 export type Configs = { recorded: unknown; resolved: unknown; earlier?: readonly unknown[] };
 
-type Asked = Pick<StageTask, "entry" | "stage" | "input">;
+type StageRequest = Pick<StageTask, "entry" | "stage" | "input">;
 
 /**
  * Whether the recorded input equals today's except for settings that are newer or may change. Those
  * of the run's configuration have their values from then; other fields must have their defaults.
  */
-export function meansTheSame(asked: Asked, configs?: Configs): boolean {
-  if (configs === undefined) return isOlder(asked, asked.input);
+export function meansTheSame(request: StageRequest, configs?: Configs): boolean {
+  if (configs === undefined) return isOlder(request, request.input);
   const { recorded, resolved, earlier = [] } = configs;
   return [...earlier, resolved].some((before) => {
     const unchanged = {
-      ...asked,
-      input: new Before(before, resolved, { values: true }).input(asked),
+      ...request,
+      input: new Before(before, resolved, { values: true }).input(request),
     };
     const older = new Before(recorded, before, { values: false }).input(unchanged);
-    return isOlder(asked, older) || (before !== resolved && isOlder(asked, unchanged.input));
+    return isOlder(request, older) || (before !== resolved && isOlder(request, unchanged.input));
   });
 }
 
@@ -34,7 +34,7 @@ export function meansTheSame(asked: Asked, configs?: Configs): boolean {
  * Whether `older`, what the stage would have received then, equals the record. A large input is
  * recorded only as hashes.
  */
-function isOlder({ entry, stage }: Asked, older: unknown): boolean {
+function isOlder({ entry, stage }: StageRequest, older: unknown): boolean {
   const { input, parts } = intentOf(entry);
   const candidates = input === undefined ? [older, onlyFields(older, parts)] : [input];
   return candidates.some((candidate) =>
@@ -43,7 +43,7 @@ function isOlder({ entry, stage }: Asked, older: unknown): boolean {
   );
 }
 
-function intentOf(entry: Asked["entry"]): Partial<Intent> {
+function intentOf(entry: StageRequest["entry"]): Partial<Intent> {
   if (entry.intent === undefined) return {};
   return recordedIntent({ kind: "intent", key: entry.key, value: entry.intent });
 }
@@ -101,7 +101,7 @@ class Before {
    * The input at that time. Fields of the input whose recorded values differ may be settings of a
    * block.
    */
-  input({ input, entry }: Asked): unknown {
+  input({ input, entry }: StageRequest): unknown {
     const older = this.#older(input);
     const intent = intentOf(entry);
     const recorded = intent.input ?? intent.parts;

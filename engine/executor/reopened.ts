@@ -81,8 +81,8 @@ class Failures {
     const older = place.entries.filter(({ result, recorded_seq }) =>
       result !== undefined && recorded_seq <= this.journal.reopened_seq
     );
-    const said = await Promise.all(older.map((entry) => this.#saysFailed(place, entry)));
-    const failed = older.filter((_, i) => said[i]);
+    const verdicts = await Promise.all(older.map((entry) => this.#saysFailed(place, entry)));
+    const failed = older.filter((_, i) => verdicts[i]);
     return failed.length === 0 || await this.#isAccepted(place) ? [] : failed;
   }
 
@@ -163,9 +163,9 @@ class Walk {
   #entries({ kind, name }: StageNode | MapNode, path: string): Entry[] {
     const children = this.#children(path);
     if (kind === "stage") return [children.get(name)].filter((entry) => entry !== undefined);
-    return [...children].filter(([own]) => own !== name && isUnder(own, name)).map(([, entry]) =>
-      entry
-    );
+    return [...children].filter(([segment]) => segment !== name && isUnder(segment, name)).map((
+      [, entry],
+    ) => entry);
   }
 
   /** The branch that was taken, or both. */
@@ -187,12 +187,12 @@ class Walk {
   }
 
   #reads(node: GraphNode, level: Level): string[] {
-    const own = refsIn(wiringOf(node)).flatMap(({ source }) => this.#keys(source, level));
+    const keys = refsIn(wiringOf(node)).flatMap(({ source }) => this.#keys(source, level));
     const flags: string[] = [];
     for (let at: Level | undefined = level; at; at = at.up) {
       if (at.flag && at.up) flags.push(...this.#keys(at.flag.source, at.up));
     }
-    return [...own, ...flags];
+    return [...keys, ...flags];
   }
 
   /** Keys of the stages and maps that a reference leads to, directly or through other nodes. */

@@ -61,7 +61,7 @@ async function settled(execution: Execution, checked: Checked): Promise<unknown>
   const { entry } = checked;
   for (;;) {
     const last = entry.failures.at(-1);
-    if (last && last.next_ms === null) throw givenUp(entry, last.error);
+    if (last && last.next_ms === null) throw exhausted(entry, last.error);
     if (last) await sleepUntil(execution, last.next_ms ?? 0);
     if (checked.parent?.closed) throw checked.parent.closed;
     const outcome = await attempt(execution, checked);
@@ -70,7 +70,7 @@ async function settled(execution: Execution, checked: Checked): Promise<unknown>
 }
 
 /** @throws {RemadeDifferentlyError} If it differs from what the run continued with. */
-function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output: unknown): void {
+function checkRemade({ stage: { leaves }, entry, recorded }: Checked, output: unknown): void {
   if (!leaves || recorded === undefined) return;
   const [before, now] = [leaves.identity(recorded), leaves.identity(output)];
   if (before === now) return;
@@ -91,7 +91,7 @@ async function sleepUntil(
   if (wait > 0) await clock.sleep(wait, signal);
 }
 
-function givenUp(entry: Entry, error: ErrorJson): StageFailedError {
+function exhausted(entry: Entry, error: ErrorJson): StageFailedError {
   return new StageFailedError(
     `Cannot finish '${entry.key}' after ${entry.attempts} attempt(s): ${error.message}`,
     { key: entry.key, attempts: entry.attempts, error },
@@ -136,7 +136,7 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
     const output = await runBody(execution, { task, frame });
     const ms = Math.round(clock.monotonic() - started);
     const { kept, durable } = await recordResult(execution, { task, frame, output, ms });
-    const told = durable.then(() => {
+    const settled = durable.then(() => {
       entry.result = kept.value;
       entry.recorded_seq = Infinity;
       entry.drop();
@@ -153,8 +153,8 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
       });
     });
     // The next reader in the graph waits for it, unless it is eager. A parent's body does not wait.
-    if (task.parent) await told;
-    else quietly(told);
+    if (task.parent) await settled;
+    else quietly(settled);
     return { output: kept.output };
   } catch (error) {
     // A failure of the run, or of the body that called this one, is not this stage's.
@@ -218,7 +218,7 @@ async function runBody(
       }`,
     );
   }
-  checkMadeAgain(task, output.data);
+  checkRemade(task, output.data);
   frame.checkAwaited();
   checkChildren(task, { frame, journal: execution.settings.journal });
   return output.data;

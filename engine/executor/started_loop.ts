@@ -6,7 +6,7 @@ import { joinKey } from "../graph/keys.ts";
 import type { NewRow, Store } from "../stores/store.ts";
 
 /** What the last of the earlier rounds left. */
-type Left = Pick<RoundRecord, "round" | "carried" | "total" | "graph_hash">;
+type EarlierRound = Pick<RoundRecord, "round" | "carried" | "total" | "graph_hash">;
 
 /**
  * The `round` rows with which the loop of a new run continues after `round`. A round that samples
@@ -15,17 +15,17 @@ type Left = Pick<RoundRecord, "round" | "carried" | "total" | "graph_hash">;
  */
 export async function startedLoop(
   reading: { store: Store; artifacts: ArtifactStore },
-  { run, loop: { name, lag }, left }: {
+  { run, loop: { name, lag }, earlier }: {
     run: string;
     loop: { name: string; lag: number };
-    left: Left;
+    earlier: EarlierRound;
   },
 ): Promise<NewRow[]> {
   const journal = new Journal({ ...reading, run, epoch: 0, last_seq: 0, onBroken() {} });
-  const first = Math.max(1, left.round - lag);
-  const rounds = Array.from({ length: left.round - first + 1 }, (_, i) => first + i);
+  const first = Math.max(1, earlier.round - lag);
+  const rounds = Array.from({ length: earlier.round - first + 1 }, (_, i) => first + i);
   return await Promise.all(rounds.map((round) => {
-    const record: RoundRecord = { ...left, round, tally: {}, until: false, open_after_seq: 0 };
+    const record: RoundRecord = { ...earlier, round, tally: {}, until: false, open_after_seq: 0 };
     return journal.row("round", joinKey(name, String(round)), record);
   }));
 }

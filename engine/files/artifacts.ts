@@ -310,8 +310,10 @@ function sizeOf(path: string): number | null {
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   using file = Deno.openSync(path, { write: true, createNew: true, mode: PRIVATE_FILE });
   for (let written = 0; written < bytes.byteLength;) {
-    const left = bytes.subarray(written);
-    written += left.byteLength <= AT_ONCE_BYTES ? file.writeSync(left) : await file.write(left);
+    const remaining = bytes.subarray(written);
+    written += remaining.byteLength <= AT_ONCE_BYTES
+      ? file.writeSync(remaining)
+      : await file.write(remaining);
   }
   await file.sync();
 }

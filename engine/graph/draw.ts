@@ -74,9 +74,11 @@ export function inner(node: GraphNode): { label: string; scope: Scope }[] {
 
 function nameNodes(scope: Scope, path = "", names: Names = new Map()): Names {
   for (const node of scope.nodes) {
-    const own = path + node.name;
-    names.set(node.id, own);
-    for (const { label, scope } of inner(node)) nameNodes(scope, `${own}/${label}/`, names);
+    const qualifiedName = path + node.name;
+    names.set(node.id, qualifiedName);
+    for (const { label, scope } of inner(node)) {
+      nameNodes(scope, `${qualifiedName}/${label}/`, names);
+    }
   }
   return names;
 }
@@ -174,10 +176,10 @@ function mermaidEdges(scope: Scope, loops: ReadonlyMap<number, Scope> = new Map(
   const inside = new Map(loops);
   for (const node of scope.nodes) if (node.kind === "loop") inside.set(node.id, node.body);
   return scope.nodes.flatMap((node) => {
-    const own = refsOf(wiringOf(node)).flatMap((source) =>
+    const arrows = refsOf(wiringOf(node)).flatMap((source) =>
       mermaidSources(source, inside).map((arrow) => `  ${arrow} n${node.id}`)
     );
-    return [...new Set(own), ...inner(node).flatMap(({ scope }) => mermaidEdges(scope, inside))];
+    return [...new Set(arrows), ...inner(node).flatMap(({ scope }) => mermaidEdges(scope, inside))];
   });
 }
 
@@ -193,8 +195,8 @@ function mermaidSources(source: RefSource, loops: ReadonlyMap<number, Scope>): s
     case "carried": {
       const label = `${source.name}${source.lag > 0 ? ` lag ${source.lag}` : ""}`;
       const output = loops.get(source.loop)?.output as Record<string, unknown> | undefined;
-      const made = refsOf(output?.[source.name]).filter((ref) => ref.from === "node");
-      return made.map((ref) => `n${ref.node} -. ${label} .->`);
+      const nodeRefs = refsOf(output?.[source.name]).filter((ref) => ref.from === "node");
+      return nodeRefs.map((ref) => `n${ref.node} -. ${label} .->`);
     }
     default:
       return [];

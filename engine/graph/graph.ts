@@ -195,14 +195,14 @@ class Builder implements GraphBuilder {
     options: LoopOptions<C, U>,
     body: (r: RoundBuilder<C>) => RoundResult<NoInfer<C>, NoInfer<U>>,
   ): { [K in keyof C]: Ref<C[K]> } {
-    const own = this.#name(name);
+    const loopName = this.#name(name);
     const carry = withoutUndefined(options.carry) as Record<string, Ref<unknown>>;
-    this.check(carry, own);
-    checkLoop(own, options);
+    this.check(carry, loopName);
+    checkLoop(loopName, options);
     const node: LoopNode = {
       kind: "loop",
       id: this.counter.next++,
-      name: own,
+      name: loopName,
       times: options.times,
       lag: options.lag ?? 0,
       carry,
@@ -212,7 +212,7 @@ class Builder implements GraphBuilder {
     };
     const round = new Round<C>(this.counter, this, node);
     const output = withoutUndefined(body(round)) as Record<string, unknown>;
-    round.check(output, `${own}'s output`);
+    round.check(output, `${loopName}'s output`);
     checkCarried(node, output);
     node.body = { nodes: round.nodes, output };
     this.nodes.push(node);

@@ -59,12 +59,13 @@ export class Slots {
   /** Looks through the waiting requests only while some of the freed slots remain. */
   #release(needs: Needs): void {
     const freed = Object.keys(needs);
-    for (const name of freed) this.#free.set(name, this.#left(name) + needs[name]!);
+    for (const name of freed) this.#free.set(name, this.#available(name) + needs[name]!);
     const granted: Request[] = [];
     const kept = new Map<string, number>();
     let i = 0;
     while (
-      i < this.#waiting.length && freed.some((name) => this.#left(name) > (kept.get(name) ?? 0))
+      i < this.#waiting.length &&
+      freed.some((name) => this.#available(name) > (kept.get(name) ?? 0))
     ) {
       const request = this.#waiting[i]!;
       if (this.#fits(request.needs, kept)) {
@@ -78,19 +79,19 @@ export class Slots {
     for (const request of granted) request.grant();
   }
 
-  #left(name: string): number {
+  #available(name: string): number {
     return this.#free.get(name) ?? this.size(name);
   }
 
   #fits(needs: Needs, kept?: ReadonlyMap<string, number>): boolean {
     return Object.entries(needs).every(([name, count]) =>
-      count <= this.#left(name) - (kept?.get(name) ?? 0)
+      count <= this.#available(name) - (kept?.get(name) ?? 0)
     );
   }
 
   #take(needs: Needs, passing: readonly Request[]): void {
     for (const [name, count] of Object.entries(needs)) {
-      this.#free.set(name, this.#left(name) - count);
+      this.#free.set(name, this.#available(name) - count);
     }
     for (const other of passing) {
       if (Object.keys(needs).some((name) => (other.needs[name] ?? 0) > 0)) other.passed++;

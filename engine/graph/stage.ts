@@ -123,6 +123,6 @@ export function slotsOf({ slots, runs_on }: Pick<Stage, "slots" | "runs_on">): N
 
 /** How many failures of this cause a stage may have before it is given up. */
 export function attemptsFor(stage: Pick<Stage, "attempts_max">, cause: Cause): number {
-  const own = stage.attempts_max;
-  return (typeof own === "number" ? own : own?.[cause]) ?? ATTEMPTS_DEFAULT[cause];
+  const attempts = stage.attempts_max;
+  return (typeof attempts === "number" ? attempts : attempts?.[cause]) ?? ATTEMPTS_DEFAULT[cause];
 }

@@ -181,11 +181,11 @@ export class Journal {
 }
 
 /** As many groups as one statement takes; at least one. */
-function firstRows(waiting: Group[]): { group: Group[]; left: Group[] } {
+function firstRows(waiting: Group[]): { group: Group[]; rest: Group[] } {
   let rows = 0;
   const over = waiting.findIndex((group) => (rows += group.rows.length) > BATCH_ROWS_MAX);
   const count = over < 0 ? waiting.length : Math.max(over, 1);
-  return { group: waiting.slice(0, count), left: waiting.slice(count) };
+  return { group: waiting.slice(0, count), rest: waiting.slice(count) };
 }
 
 function isLong(text: string): boolean {

@@ -85,9 +85,9 @@ async function closedRounds(
       newest_first: true,
       limit,
     });
-    const own = rows.filter((row) => !roundOf(row.key, key).below).slice(0, count);
-    if (own.length < count && rows.length === limit) continue;
-    const records = own.reverse().map((row) => journal.fetch(recordedValue(row)));
+    const roundRows = rows.filter((row) => !roundOf(row.key, key).below).slice(0, count);
+    if (roundRows.length < count && rows.length === limit) continue;
+    const records = roundRows.reverse().map((row) => journal.fetch(recordedValue(row)));
     return await Promise.all(records) as RoundRecord[];
   }
 }

@@ -27,26 +27,26 @@ export async function signalRun(
       facts,
     );
   }
-  const before = await givenSignal(store, run, name);
+  const before = await sentSignal(store, run, name);
   const head = before ? null : await store.signal(run, name, text);
-  const given = before ?? await givenSignal(store, run, name);
-  if (head && given === undefined) {
+  const sent = before ?? await sentSignal(store, run, name);
+  if (head && sent === undefined) {
     throw new InvalidInputError(
       `Cannot signal '${name}' to run '${run}' because it has ended: it is ${head.status}`,
       facts,
     );
   }
-  if (given!.value === text) return;
+  if (sent!.value === text) return;
   throw new InvalidInputError(
     `Cannot signal '${name}' to run '${run}' because it was already sent: its value is ${
-      given!.value
+      sent!.value
     }, and the first counts`,
     facts,
   );
 }
 
 /** The first signal of this name, if it was sent. */
-export async function givenSignal(
+export async function sentSignal(
   store: Store,
   run: string,
   name: string,

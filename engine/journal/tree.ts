@@ -105,10 +105,10 @@ export class Entry {
   child(segment: string): Entry {
     const known = this.#children?.get(segment);
     if (known) return known;
-    const made = new Entry(joinKey(this.key, segment));
+    const child = new Entry(joinKey(this.key, segment));
     this.#children ??= new Map();
-    this.#children.set(segment, made);
-    return made;
+    this.#children.set(segment, child);
+    return child;
   }
 
   /** Forgets one child, or all. */

@@ -3,7 +3,7 @@ type GroupCommitOptions<W, G> = {
   /** Settles when whatever is asked for at this moment has been asked for. */
   turn(): Promise<void>;
   /** Of what waits, what goes next; the rest waits on. At least one write goes. */
-  load(waiting: W[]): { group: G; left: W[] };
+  load(waiting: W[]): { group: G; rest: W[] };
   /** Carries a group out and settles all its writes, whatever happens: it never rejects. */
   commit(group: G): Promise<void> | void;
 };
@@ -46,8 +46,8 @@ export class GroupCommit<W, G> {
     const { turn, load, commit } = this.#options;
     while (this.#waiting.length > 0) {
       await turn();
-      const { group, left } = load(this.#waiting);
-      this.#waiting = left;
+      const { group, rest } = load(this.#waiting);
+      this.#waiting = rest;
       await commit(group);
     }
     this.#flight = null;

@@ -68,9 +68,9 @@ export class AppendLane {
   }
 
   /** What one statement can carry; a run's appends keep their order. */
-  #load(waiting: Waiting[]): { group: Group[]; left: Waiting[] } {
+  #load(waiting: Waiting[]): { group: Group[]; rest: Waiting[] } {
     const groups = new Map<string, Group>();
-    const left: Waiting[] = [];
+    const rest: Waiting[] = [];
     const held = new Set<string>();
     let [count, chars] = [0, 0];
     for (const append of waiting) {
@@ -80,7 +80,7 @@ export class AppendLane {
       const fits = count === 0 || (count + rows.length <= ROWS_MAX && chars + size <= CHARS_MAX);
       if (held.has(run) || !fits || (group ? group.epoch !== epoch : groups.size >= RUNS_MAX)) {
         held.add(run);
-        left.push(append);
+        rest.push(append);
         continue;
       }
       [count, chars] = [count + rows.length, chars + size];
@@ -93,7 +93,7 @@ export class AppendLane {
       const last_seq = known?.epoch === epoch ? known.last_seq : null;
       groups.set(run, { run, epoch, appends: [append], rows, last_seq, sent: false });
     }
-    return { group: [...groups.values()], left };
+    return { group: [...groups.values()], rest };
   }
 
   /** Settles every append of the groups, whatever happens. */

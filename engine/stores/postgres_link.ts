@@ -109,8 +109,8 @@ class Connection {
   #look(): void {
     this.#watch = undefined;
     if (this.in_flight === 0) return; // The next statement sets it again.
-    const left_ms = this.#heard_ms + this.#answer_ms - performance.now();
-    if (left_ms > 0) this.#watch = setTimeout(() => this.#look(), left_ms);
+    const remaining_ms = this.#heard_ms + this.#answer_ms - performance.now();
+    if (remaining_ms > 0) this.#watch = setTimeout(() => this.#look(), remaining_ms);
     else {
       this.#silent = true;
       this.drop();
@@ -273,9 +273,9 @@ export class PostgresLink {
       if (!best || one.in_flight < best.in_flight) best = one;
     }
     if (best && this.#connections.length >= connections_max) return best;
-    const made = new Connection(this.address, { answer_ms });
-    this.#connections.push(made);
-    return made;
+    const connection = new Connection(this.address, { answer_ms });
+    this.#connections.push(connection);
+    return connection;
   }
 
   #notHere(error: unknown): void {

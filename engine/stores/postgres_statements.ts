@@ -71,11 +71,13 @@ export function selectRows(run: string, query: ReadQuery): { text: string; value
   const { kinds, prefix, after_seq, limit, newest_first } = query;
   const values: Value[] = [run, limit ?? null];
   const conditions = ["run_no = (SELECT no FROM runs WHERE id = $1)"];
-  const given = (value: Value) => `$${values.push(value)}`;
-  if (kinds) conditions.push(`kind = ANY (${given(arrayOf(kinds))}::text[])`);
+  const parameter = (value: Value) => `$${values.push(value)}`;
+  if (kinds) conditions.push(`kind = ANY (${parameter(arrayOf(kinds))}::text[])`);
   // Bytewise order: no key holds that noncharacter.
-  if (prefix) conditions.push(`key >= ${given(prefix)}`, `key < ${given(`${prefix}\u{10FFFF}`)}`);
-  if (after_seq !== undefined) conditions.push(`seq > ${given(after_seq)}`);
+  if (prefix) {
+    conditions.push(`key >= ${parameter(prefix)}`, `key < ${parameter(`${prefix}\u{10FFFF}`)}`);
+  }
+  if (after_seq !== undefined) conditions.push(`seq > ${parameter(after_seq)}`);
   const text = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal
     WHERE ${conditions.join(" AND ")} ORDER BY seq ${
     newest_first ? "DESC" : "ASC"

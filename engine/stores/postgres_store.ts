@@ -85,12 +85,12 @@ export class PostgresStore implements Store {
       journal,
     ];
     return await this.#do(`create run '${id}'`, async () => {
-      const [made] = await this.#link.query(this.#sql.create, [
+      const [head] = await this.#link.query(this.#sql.create, [
         ...values,
         rows.length,
         ...columnsOf(rows),
       ]);
-      if (made) return toHead(made);
+      if (head) return toHead(head);
       const [taken] = await this.#link.query(this.#sql.head, [id]);
       if (taken?.made_by === token) return toHead(taken);
       throw new InvalidInputError(

@@ -34,19 +34,19 @@ export function runLife(dialect: Dialect) {
   const { now } = dialect;
   const cancels = dialect.hasRequest("'cancel'");
   const freed = `owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = ${now}`;
-  const given = dialect.parameters("run", "epoch");
+  const parameters = dialect.parameters("run", "epoch");
   return {
     claim: claim(dialect),
-    owned: owned(given),
+    owned: owned(parameters),
     finish: finish(dialect, freed),
     request: request(dialect),
     signal: signal(dialect),
     renew: renew(dialect),
     release: `${UPDATE} ${freed},
         status = CASE WHEN ${cancels} AND status <> 'done' THEN 'cancelled' ELSE status END
-      WHERE ${owned(given)} RETURNING id`,
+      WHERE ${owned(parameters)} RETURNING id`,
     reopen: `${UPDATE} status = 'running', error = NULL, updated_ms = ${now}
-      WHERE ${owned(given)} AND ${OPEN} RETURNING last_seq`,
+      WHERE ${owned(parameters)} AND ${OPEN} RETURNING last_seq`,
   };
 }
 

@@ -54,7 +54,7 @@ export class SqliteStore implements Store {
   readonly #journal: SqliteJournal;
   readonly #group = new GroupCommit<Write, Write[]>({
     turn: () => systemClock.turn(),
-    load: (waiting) => ({ group: waiting.slice(0, BATCH_MAX), left: waiting.slice(BATCH_MAX) }),
+    load: (waiting) => ({ group: waiting.slice(0, BATCH_MAX), rest: waiting.slice(BATCH_MAX) }),
     commit: (writes) => this.#commit(writes),
   });
   #closing: Promise<void> | null = null;

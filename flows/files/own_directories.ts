@@ -17,7 +17,7 @@ export async function holds(
   dir: string,
   { ctx, files }: At & { files: readonly File[] },
 ): Promise<boolean> {
-  if (!isOwn(dir, ctx)) return true;
+  if (!isInRun(dir, ctx)) return true;
   const found = await Promise.all(files.map(({ path }) => sizeOf(`${dir}/${path}`)));
   return files.every(({ bytes }, i) => found[i] === bytes);
 }
@@ -30,7 +30,7 @@ export async function isWhole(
   dir: string,
   { ctx, files }: At & { files?: readonly FileEntry[] },
 ): Promise<boolean> {
-  if (!isOwn(dir, ctx)) return true;
+  if (!isInRun(dir, ctx)) return true;
   if (files !== undefined) return await firstProblem(dir, files) === null;
   const sizes = await sizesIn(dir);
   return sizes.length > 0 && sizes.every((size) => size > 0);
@@ -47,7 +47,7 @@ export async function filesIn(dir: string): Promise<FileEntry[]> {
   );
 }
 
-function isOwn(dir: string, ctx: At["ctx"]): boolean {
+function isInRun(dir: string, ctx: At["ctx"]): boolean {
   return dir.startsWith(`${ctx.resource(Paths).run}/`);
 }
 

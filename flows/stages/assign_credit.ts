@@ -170,13 +170,13 @@ async function assign(
 ): Promise<Assigned> {
   const round: CreditRound = creditRound(alive);
   const token_reward = await tokens.rewards({ functions: readsTokenRewards(input.algorithm) });
-  const given = await tokens.given({ ...input.tokens, ...input.values }, round);
+  const columns = await tokens.columns({ ...input.tokens, ...input.values }, round);
   const { opened, rewards } = input;
   const whole = {
     ...round,
     token_reward,
     parts: rewards && rewardParts(alive, rewards, token_reward),
-    ...given,
+    ...columns,
     coef: coefOf(input),
   };
   if (opened === undefined) return creditOf(input.algorithm, whole);

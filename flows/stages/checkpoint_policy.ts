@@ -44,17 +44,17 @@ type Input = z.input<typeof Input>;
  * to no round, so it does not replace this one. A second run writes the same checkpoint again, in a
  * different directory.
  */
-function checkpointing(name: string, own: Resource<PolicyTrainer>) {
+function checkpointing(name: string, trainerResource: Resource<PolicyTrainer>) {
   return defineStage({
     name,
     version: 2,
     input: Input,
     output: Policy,
-    runs_on: own.name,
+    runs_on: trainerResource.name,
     phase: "checkpoint",
     eager: true,
     async run({ policy, beside, round, last, lag, ...checkpoints }, ctx: RecordingContext) {
-      const trainer = ctx.resource(own);
+      const trainer = ctx.resource(trainerResource);
       const known = trainer.checkpoints();
       if (round % checkpoints.every_rounds !== 0 && round !== last) return policy;
       const isSaved = known.some((checkpoint) =>
@@ -73,7 +73,7 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
       const all = trainer.checkpoints();
       const stays = kept(all, checkpoints, policy.number - lag);
       for (const old of all.filter(({ version }) => !stays.has(version))) {
-        const weights = own === Trainer && keepsWeights(old, checkpoints)
+        const weights = trainerResource === Trainer && keepsWeights(old, checkpoints)
           ? weightsPath(old.dir)
           : undefined;
         const dropped: CheckpointDropped = { dir: old.dir, weights };
@@ -109,12 +109,12 @@ async function metricOf(
   { round, models, wanted }: Wanted,
 ): Promise<number | null> {
   if (wanted === null) return null;
-  const told = await roundMetricsSoFar(ctx, models);
-  const value = valueOf(told, wanted);
+  const metrics = await roundMetricsSoFar(ctx, models);
+  const value = valueOf(metrics, wanted);
   if (value === null) {
     ctx.emit({
       log: `round ${round} has no metric '${wanted}' for checkpoints.keep_best: it has ${
-        Object.keys(told)
+        Object.keys(metrics)
       }`,
     });
   }

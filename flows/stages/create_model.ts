@@ -27,10 +27,10 @@ export const createModel: Stage<{ recipe: string; seed: number }, CreatedModel> 
     identity: ({ digest }) => `digest ${digest}`,
   },
   async run({ recipe, seed }, ctx) {
-    const made = await ctx.resource(Trainer).createModel(
+    const model = await ctx.resource(Trainer).createModel(
       { recipe, seed, dir: `${ctx.resource(Paths).run}/model` },
       ctx,
     );
-    return { path: made.dir, digest: made.digest, files: await filesIn(made.dir) };
+    return { path: model.dir, digest: model.digest, files: await filesIn(model.dir) };
   },
 });

@@ -43,8 +43,8 @@ export class RoundTokens {
     const trajectories: Trajectory[] = [];
     // One after the other, so slabs are read once.
     for (const { group: { slab, index, samples } } of this.#groups) {
-      const made = (await decodedSlab(slab, this.#artifacts)).groups[index]!.trajectories;
-      trajectories.push(...samples.map((sample) => made[sample]!));
+      const sampled = (await decodedSlab(slab, this.#artifacts)).groups[index]!.trajectories;
+      trajectories.push(...samples.map((sample) => sampled[sample]!));
     }
     return trajectories;
   }
@@ -53,7 +53,7 @@ export class RoundTokens {
    * What credit may read from the scored columns: only sampled tokens, and V after a true stop is
    * 0.
    */
-  async given(
+  async columns(
     columns: Readonly<Record<string, ArtifactRef>>,
     { stop }: CreditRound,
   ): Promise<Partial<CreditNeeds>> {
@@ -85,10 +85,12 @@ export class RoundTokens {
     }
     return (await this.#read()).map(({ action_mask, token_rewards }, i) => {
       const earned = ofSampled(action_mask, token_rewards);
-      const own = ofSampled(action_mask, scores[i]);
+      const actionScores = ofSampled(action_mask, scores[i]);
       // The sequence's reward, which is there, has their sum already.
-      const sum = own.reduce((total, score) => total + score, 0);
-      return earned.map((reward, t) => reward + own[t]! - (t === own.length - 1 ? sum : 0));
+      const sum = actionScores.reduce((total, score) => total + score, 0);
+      return earned.map((reward, t) =>
+        reward + actionScores[t]! - (t === actionScores.length - 1 ? sum : 0)
+      );
     });
   }
 
@@ -136,13 +138,13 @@ export class RoundTokens {
 
 /** The numbers of sampled tokens; that of an observation goes to the sampled token before it. */
 function ofSampled(action_mask: Uint8Array, rewards: Float32Array | undefined): number[] {
-  const given: number[] = [];
+  const sampledRewards: number[] = [];
   let early = 0;
   for (const [t, bit] of action_mask.entries()) {
     const reward = rewards?.[t] ?? 0;
-    if (bit) given.push(reward + (given.length === 0 ? early : 0));
-    else if (given.length === 0) early += reward;
-    else given[given.length - 1]! += reward;
+    if (bit) sampledRewards.push(reward + (sampledRewards.length === 0 ? early : 0));
+    else if (sampledRewards.length === 0) early += reward;
+    else sampledRewards[sampledRewards.length - 1]! += reward;
   }
-  return given;
+  return sampledRewards;
 }

@@ -44,16 +44,19 @@ export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
     const onNew = () =>
       ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
     const work = { published, slab, samples_per_prompt, sampling, seed };
-    const made = await ctx.resource(Sampler).generate(work, ctx, { onNew });
-    const putting = ctx.artifacts.put(made.slab);
-    decodeAhead(made.slab); // While the disk works: every group of it is scored next.
+    const generated = await ctx.resource(Sampler).generate(work, ctx, { onNew });
+    const putting = ctx.artifacts.put(generated.slab);
+    decodeAhead(generated.slab); // While the disk works: every group of it is scored next.
     const ref = await putting;
     ctx.note("generated", ctx.key, {
-      groups: made.groups,
-      samples: made.samples,
-      tokens: made.tokens,
+      groups: generated.groups,
+      samples: generated.samples,
+      tokens: generated.tokens,
     });
-    const metrics = { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds };
+    const metrics = {
+      "perf/generated_tokens": generated.tokens,
+      "time/generate_s": generated.seconds,
+    };
     ctx.emit({ metrics, version: published.policy.version });
     const all = Array.from({ length: samples_per_prompt }, (_, sample) => sample);
     return slab.draws.map(({ draw, row }, index) => ({

@@ -14,7 +14,7 @@ import { Trainer } from "../resources.ts";
 /** What a loss may read wherever it is used: lengths and counts. */
 const ALWAYS = ["length", "group_length", "n_tokens", "n_sequences", "n_groups"];
 /** What a flow gives to a loss besides these. */
-const GIVEN = {
+const FLOW_INPUTS = {
   rewards: ["old_logp", "behaviour_logp", "ref_logp", "advantage", "returns", "staleness"],
   completions: [],
   pairs: ["ref_logp", "margin", "n_pairs"],
@@ -53,18 +53,18 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   // Rounds of the prefix used the file as the parent recorded it.
   fork: { anew: true },
   async run({ algorithm, use, updates_per_batch }, ctx) {
-    const given = await sourceOf(algorithm);
+    const algorithmSource = await sourceOf(algorithm);
     const described = await ctx.resource(Trainer).openAlgorithm(
-      await ctx.artifacts.putJson(given),
+      await ctx.artifacts.putJson(algorithmSource),
       ctx,
     );
     const fault = misuse(described, algorithm, use);
     if (fault !== null) {
-      throw new BadDataError(`Cannot use ${given.file} because ${fault}`, {
+      throw new BadDataError(`Cannot use ${algorithmSource.file} because ${fault}`, {
         source: algorithm.source,
       });
     }
-    const { file, source } = given;
+    const { file, source } = algorithmSource;
     const python: PythonSource = { file, source, settings: described.settings };
     const put = (value: unknown) =>
       ctx.artifacts.put(new TextEncoder().encode(canonicalJson(value)));
@@ -155,8 +155,8 @@ function misread(
       : "algorithm.unpaired.mismatched is true, but the file has no MISMATCHED = True: add it, " +
         "or write unpaired: {}";
   }
-  const given = preference && unpaired ? GIVEN.labels : GIVEN[learns_from];
-  const known = preference && head ? LIVE.score : [...LIVE.language, ...given];
+  const flowInputs = preference && unpaired ? FLOW_INPUTS.labels : FLOW_INPUTS[learns_from];
+  const known = preference && head ? LIVE.score : [...LIVE.language, ...flowInputs];
   const unknown = inputs.find((name) =>
     !name.startsWith("coef.") && ![...ALWAYS, ...known].includes(name)
   );

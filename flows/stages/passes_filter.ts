@@ -13,9 +13,9 @@ export function passesFilter(
   group: Pick<ScoredGroup, "parts" | "group">,
   { by, above, below }: NonNullable<RewardShaping["filter"]>,
 ): boolean {
-  const given = group.parts[by];
+  const scores = group.parts[by];
   const [reward] = by.split("/");
-  if (given === undefined && group.parts[reward!]?.some((score) => score !== null)) {
+  if (scores === undefined && group.parts[reward!]?.some((score) => score !== null)) {
     throw new BadDataError(
       `Cannot filter groups by ${by} because ${reward} did not return it for every sample of ` +
         `draw ${group.group.draw}: that has ${Object.keys(group.parts).join(", ")}. ` +
@@ -23,7 +23,7 @@ export function passesFilter(
       { draw: group.group.draw },
     );
   }
-  const values = (given ?? []).filter((value) => value !== null);
+  const values = (scores ?? []).filter((value) => value !== null);
   if (values.length === 0) return false;
   if (above === undefined && below === undefined) {
     return values.some((value) => value !== values[0]);

@@ -58,21 +58,21 @@ export async function roundMetricsSoFar(
 ): Promise<Record<string, number>> {
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
-  const told: Record<string, number> = {};
+  const metrics: Record<string, number> = {};
   // The first of these were recorded before metrics had separate rows.
   const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
-  for (const { value } of notes) Object.assign(told, value);
+  for (const { value } of notes) Object.assign(metrics, value);
   const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
-  for (const { value } of rows) Object.assign(told, (value as RecordedMetrics).metrics);
+  for (const { value } of rows) Object.assign(metrics, (value as RecordedMetrics).metrics);
   for (const { version } of models) {
     const versions = await ctx.read({ kinds: ["note/version"], prefix: version });
     const note = versions.map(({ value }) => VersionNote.parse(value)).at(-1);
-    if (note && note.steps.length > 0) Object.assign(told, stepMetrics(note));
+    if (note && note.steps.length > 0) Object.assign(metrics, stepMetrics(note));
   }
-  return told;
+  return metrics;
 }
 
 /** The value of the metric of this name; null: the round has none. */
-export function valueOf(told: Record<string, number>, metric: string): number | null {
-  return told[metricName(metric)] ?? null;
+export function valueOf(metrics: Record<string, number>, metric: string): number | null {
+  return metrics[metricName(metric)] ?? null;
 }

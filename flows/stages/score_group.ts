@@ -84,12 +84,12 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   eager: true,
   failed: ({ detail }) => detail !== null,
   async run({ item, rewards, on_failed_sample, shaping }, ctx: RecordingContext) {
-    const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
-    const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
+    const slabGroup = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
+    const trajectories = item.group.samples.map((sample) => slabGroup.trajectories[sample]!);
     const functions = scoringFunctions(rewards);
     // User code sees it.
     if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable();
-    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories, shaping };
+    const work = { functions, prompt: slabGroup.prompt_text, row: item.row, trajectories, shaping };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const unscored = scores.filter(({ failed }) => failed !== null);

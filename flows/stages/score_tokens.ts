@@ -107,12 +107,12 @@ function inDrawOrder(scored: ScoredGroup[]): ScoredGroup[] {
   );
 }
 
-type Making = { temperature: number; artifacts: ArtifactStore };
+type ScoringContext = { temperature: number; artifacts: ArtifactStore };
 
 /** The groups with nothing to train on. */
 async function batchOf(
   alive: ScoredGroup[],
-  { temperature, artifacts }: Making,
+  { temperature, artifacts }: ScoringContext,
 ): Promise<ArtifactRef> {
   const groups = alive.map(({ group }) => group);
   const parts = {

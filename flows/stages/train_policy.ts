@@ -99,8 +99,8 @@ export function lossOf(
   const name = `${loss} ${canonicalJson(algorithm)}`;
   const known = losses.get(name);
   if (known) return known;
-  const made = new TextEncoder().encode(canonicalJson(expressionsOf(algorithm)[loss]));
+  const encoded = new TextEncoder().encode(canonicalJson(expressionsOf(algorithm)[loss]));
   if (losses.size >= LOSSES_MAX) losses.clear();
-  losses.set(name, made);
-  return made;
+  losses.set(name, encoded);
+  return encoded;
 }

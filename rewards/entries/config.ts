@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { givenAnswer, kind, type RewardStyle } from "../../data/mod.ts";
+import { kind, type RewardStyle, rowAnswer } from "../../data/mod.ts";
 import type {
   Called,
   ImportedFunction,
@@ -75,18 +75,20 @@ export type ScoringFunction = {
 const ENGINE_TIMEOUT_MS = 10_000;
 
 /** What the reward of an entry declares, and its own settings. */
-export function declared(config: RewardConfig): { reward: Reward | ProcessReward; own: never } {
+export function declared(
+  config: RewardConfig,
+): { reward: Reward | ProcessReward; settings: never } {
   // As above: the settings are those of this reward.
   return {
     reward: REWARDS[config.name] as unknown as Reward | ProcessReward,
-    own: ownSettings(config) as never,
+    settings: ownSettings(config) as never,
   };
 }
 
 export function labelOf(config: RewardConfig): string {
   if (config.label !== undefined) return config.label;
-  const { reward, own } = declared(config);
-  return reward.label?.(own) ?? reward.name;
+  const { reward, settings } = declared(config);
+  return reward.label?.(settings) ?? reward.name;
 }
 
 /**
@@ -103,31 +105,34 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
         }, not '${config.when}'`,
       );
     }
-    const { reward, own } = declared(config);
+    const { reward, settings } = declared(config);
     const sum = combined(config);
     const common = { ...sum, runs_on: reward.runs_on, timeout_ms: ENGINE_TIMEOUT_MS, source: null };
     if (reward.runs_on === "process") {
-      return { ...common, ...reward.asks(own), score: () => refuseHere(sum.name) };
+      return { ...common, ...reward.asks(settings), score: () => refuseHere(sum.name) };
     }
     return {
       ...common,
       score: async ({ row, answer, ...sample }) =>
-        checkedScore(await reward.score({ ...sample, row: { ...row, answer } }, own), sum.name),
+        checkedScore(
+          await reward.score({ ...sample, row: { ...row, answer } }, settings),
+          sum.name,
+        ),
     };
   });
 }
 
 /** The function in Python behind an entry: the user's, or a grader that ships; null: it has none. */
 export function functionOf(config: RewardConfig): ImportedFunction | null {
-  const { reward, own } = declared(config);
-  const asked = reward.runs_on === "process" ? reward.asks(own) : null;
-  return asked !== null && "source" in asked ? asked : null;
+  const { reward, settings } = declared(config);
+  const call = reward.runs_on === "process" ? reward.asks(settings) : null;
+  return call !== null && "source" in call ? call : null;
 }
 
 /** Why an entry's reward cannot be asked at all; null: it can be. */
 export async function unready(config: RewardConfig): Promise<Unready | null> {
-  const { reward, own } = declared(config);
-  return await reward.unready?.(own) ?? null;
+  const { reward, settings } = declared(config);
+  return await reward.unready?.(settings) ?? null;
 }
 
 /**
@@ -138,19 +143,19 @@ export function rowCheck(
   config: RewardConfig,
   called: Called = {},
 ): (row: { answer?: string; columns: Record<string, unknown> }) => string | null {
-  const { reward, own } = declared(config);
+  const { reward, settings } = declared(config);
   const isFunction = config.name === "python"; // It may read an answer that is no text.
   return ({ answer, columns }) => {
     try {
       const known = isFunction && answer === undefined ? {} : { answer };
-      reward.check?.({ ...columns, ...known }, own, called);
+      reward.check?.({ ...columns, ...known }, settings, called);
       return null;
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      const given = answer ?? givenAnswer(columns);
-      if (typeof given !== "object" || isFunction) return error.message;
+      const found = answer ?? rowAnswer(columns);
+      if (typeof found !== "object" || isFunction) return error.message;
       return `${error.message}. What it has as its answer is ${
-        kind(given)
+        kind(found)
       }, which only a function ` +
         "can grade, such as `my.py:compute_score`; a shipped reward needs text";
     }

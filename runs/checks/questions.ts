@@ -50,8 +50,8 @@ export function questionsOf(
 function freeRewards({ reward = [], evaluate }: Sized): string[] {
   const sets = evaluate?.sets?.flatMap((set) => set.reward ?? []) ?? [];
   const free = [...reward, ...sets].flatMap((entry) => {
-    const asked = functionOf(entry);
-    return asked === null || asked.process.isolate ? [] : [asked.source];
+    const imported = functionOf(entry);
+    return imported === null || imported.process.isolate ? [] : [imported.source];
   });
   return [...new Set(free)].map((source) =>
     `reward ${source} has isolate: false and runs as root: it can end and read every process of ` +

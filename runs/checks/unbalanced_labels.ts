@@ -60,7 +60,7 @@ async function unbalanced(algorithm: object, { train }: RowTables): Promise<stri
       "model should do instead. Fix: add completions of the other kind",
     ];
   }
-  return askedOf({ desirable, undesirable }, algorithm as Weights);
+  return recommendations({ desirable, undesirable }, algorithm as Weights);
 }
 
 async function countLabels(
@@ -75,7 +75,7 @@ async function countLabels(
   return counts;
 }
 
-function askedOf(
+function recommendations(
   { desirable, undesirable }: { desirable: number; undesirable: number },
   { desirable_weight, undesirable_weight }: Weights,
 ): string[] {

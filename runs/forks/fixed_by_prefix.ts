@@ -22,7 +22,7 @@ export type Differing = { path: string; was: unknown; is: unknown; why?: string 
 
 /** Every setting that the child would change although the prefix has fixed it. */
 export function fixedByPrefix(changing: Changing): Fixed[] {
-  const own = rulesOf(changing.schema).flatMap(({ path, facts, said: { fork } }) =>
+  const fixed = rulesOf(changing.schema).flatMap(({ path, facts, declared: { fork } }) =>
     typeof fork === "object" && differs(changing, { path, fork }) &&
       isFixed(changing, { fork, loop: facts.loop })
       ? [{ path, why: fork.why }]
@@ -30,7 +30,7 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
   );
   const related = RELATED.filter(({ path, when }) => differs(changing, { path }) && when(changing));
   return [
-    ...own,
+    ...fixed,
     ...related.map(({ path, why }) => ({ path, why })),
     ...otherHeldOut(changing),
     ...fewerRounds(changing),
@@ -46,12 +46,12 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
 export function fixedByCheckpoint(changing: Changing): Differing[] {
   const { schema } = changing;
   const whole = { ...changing, before: withDefaults(schema, changing.before) };
-  const own = rulesOf(schema).filter(({ said: { fork, rows }, facts: { loop } }) =>
+  const rules = rulesOf(schema).filter(({ declared: { fork, rows }, facts: { loop } }) =>
     typeof fork === "object" && fork.start !== "free" && !rows &&
     isFixed(whole, { fork, loop })
   );
-  const differing = own.filter(({ path, said }) =>
-    differs(whole, { path, fork: said.fork as ForkRule })
+  const differing = rules.filter(({ path, declared }) =>
+    differs(whole, { path, fork: declared.fork as ForkRule })
   );
   const related = RELATED.filter(({ path, when }) => differs(whole, { path }) && when(whole));
   return [
@@ -76,12 +76,12 @@ function differences(
 /** A record with the defaults of the settings that its blocks do not have. */
 function withDefaults(schema: z.ZodType, recorded: Fields): Fields {
   const whole = structuredClone(recorded);
-  for (const { path, schema: own } of settingsOf(schema)) {
+  for (const { path, schema: fieldSchema } of settingsOf(schema)) {
     const steps = path.split(".");
     const name = steps.pop()!;
     const block = valueAt(whole, steps);
     if (typeof block !== "object" || block === null || name in block) continue;
-    const { data } = own.safeParse(undefined);
+    const { data } = fieldSchema.safeParse(undefined);
     if (data !== undefined) (block as Fields)[name] = data;
   }
   return whole;
@@ -89,8 +89,8 @@ function withDefaults(schema: z.ZodType, recorded: Fields): Fields {
 
 /** Whether the child reads rows that differ from its parent's. */
 export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "after">): boolean {
-  return rulesOf(changing.schema).some(({ path, said }) =>
-    said.rows === true && differs(changing, { path })
+  return rulesOf(changing.schema).some(({ path, declared }) =>
+    declared.rows === true && differs(changing, { path })
   );
 }
 
@@ -99,29 +99,29 @@ export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "a
  * custom schema: settings without facts there have the facts of the shipped flows.
  */
 function rulesOf(schema: z.ZodType): Setting[] {
-  const own = settingsOf(schema).filter(({ said }) =>
-    said.fork !== undefined || said.rows !== undefined
+  const rules = settingsOf(schema).filter(({ declared }) =>
+    declared.fork !== undefined || declared.rows !== undefined
   );
   const shipped = Object.values<z.ZodType>(FLOWS);
-  if (shipped.includes(schema)) return own;
-  const known = new Map(own.map((one) => [one.path, one]));
+  if (shipped.includes(schema)) return rules;
+  const known = new Map(rules.map((one) => [one.path, one]));
   for (const one of shipped.flatMap((flow) => settingsOf(flow))) {
     if (!known.has(one.path) && one.facts.fork !== undefined) known.set(one.path, one);
   }
   return [...known.values()];
 }
 
-type ForkRule = Exclude<Setting["said"]["fork"], string | undefined>;
+type ForkRule = Exclude<Setting["declared"]["fork"], string | undefined>;
 
 function isFixed(
   { before, loop, round }: Changing,
-  { fork, loop: own }: { fork: ForkRule; loop?: string },
+  { fork, loop: ruleLoop }: { fork: ForkRule; loop?: string },
 ): boolean {
   switch (fork.fixed) {
     case "start":
       return true;
     case "round_1":
-      return round > 0 && (own ?? loop) === loop;
+      return round > 0 && (ruleLoop ?? loop) === loop;
     case "rows":
       return round > 0 || hasWarmup(before, loop);
     case "after_warmup":

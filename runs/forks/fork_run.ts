@@ -144,7 +144,7 @@ export async function planFork(
     overrides,
   });
   const settings = changed.filter(({ path, read_by }) =>
-    read_by === "workers" && !isSaid(path, overrides)
+    read_by === "workers" && !isOverridden(path, overrides)
   );
   return { definition, config, prefix, loop, settings };
 }
@@ -161,11 +161,11 @@ async function refuseBeforeStart({ store }: Home, run: RunHead, round: number): 
 }
 
 /** Whether an override sets this setting, or a block around it. */
-function isSaid(path: string, overrides: readonly string[]): boolean {
+function isOverridden(path: string, overrides: readonly string[]): boolean {
   const steps = overrides.map(parseOverride).flatMap((override) =>
     "path" in override ? [override.path] : []
   );
-  return steps.some((said) => `${path}.`.startsWith(`${said.join(".")}.`));
+  return steps.some((overridden) => `${path}.`.startsWith(`${overridden.join(".")}.`));
 }
 
 /**
@@ -247,7 +247,7 @@ async function keepCheckpoints(
   home: Home,
   { owner, prefix }: { owner: DirectoryOwner; prefix: Prefix },
 ): Promise<NewRow[]> {
-  const own = home.checkpointsDir(owner.run);
+  const checkpointsDir = home.checkpointsDir(owner.run);
   const versions = await carriedVersions(home.artifacts, prefix);
   for (let tries = 1;; tries++) {
     const parent = (await home.store.head(prefix.parent.run))!;
@@ -262,9 +262,9 @@ async function keepCheckpoints(
     try {
       // One after the other, so none is being linked when a failed attempt is cleaned up.
       const rows: NewRow[] = [];
-      if (needed.size > 0) writeOwner(own, owner);
+      if (needed.size > 0) writeOwner(checkpointsDir, owner);
       for (const one of needed.values()) {
-        const linked = await linkedCheckpoint(one, own, { home: home.dir, owner });
+        const linked = await linkedCheckpoint(one, checkpointsDir, { home: home.dir, owner });
         rows.push({ kind: "note/checkpoint", key: one.version, value: canonicalJson(linked) });
       }
       return rows;
@@ -272,7 +272,7 @@ async function keepCheckpoints(
       // It contains foreign files, so all of it stays.
       if (error instanceof RemovalRefusedError) throw error;
       // The error matters more.
-      await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
+      await removeTree(checkpointsDir, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
       if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
     }
   }

@@ -75,9 +75,9 @@ export function isTakenOver(
  * its parents' replans.
  */
 export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
-  const own = await store.read(head.id, { kinds: RESIDENT_KINDS });
-  if (head.parent === null) return own;
-  return [...await readTakenOver(store, head, { kinds: ["note/version"] }), ...own];
+  const rows = await store.read(head.id, { kinds: RESIDENT_KINDS });
+  if (head.parent === null) return rows;
+  return [...await readTakenOver(store, head, { kinds: ["note/version"] }), ...rows];
 }
 
 /**

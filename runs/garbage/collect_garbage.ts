@@ -102,11 +102,11 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
       lost: [...unreachableArtifacts(artifacts, reachable)],
       files: async (behind) => {
         const all = { dry_run: true, younger_than_ms: -Infinity };
-        const looking = new Collection(home, { heads, living, options: all });
+        const dryRun = new Collection(home, { heads, living, options: all });
         // Files of a whole run are in its own rows: those that no row names are leftovers.
         const lossy = runs.filter(({ id }) => behind.has(id));
-        await looking.collect({ ...scope, runs: lossy }, reachable);
-        return { paths: looking.paths, runs: looking.searched };
+        await dryRun.collect({ ...scope, runs: lossy }, reachable);
+        return { paths: dryRun.paths, runs: dryRun.searched };
       },
       ...options,
     });
@@ -249,10 +249,10 @@ class Collection {
     const { store } = this.#home;
     const holds = async () =>
       descendants(await store.heads(), head).every(({ id }) => forks.includes(id));
-    const told = {
+    const note = {
       kept_from: Object.fromEntries(Object.entries(from).map(([loop, { round }]) => [loop, round])),
     };
-    const removed = await removeRows(store, head.id, { lease_ms: LEASE_MS, seqs, told, holds });
+    const removed = await removeRows(store, head.id, { lease_ms: LEASE_MS, seqs, note, holds });
     if (!removed) this.#keep(head.id, "rows", "it was forked just now: try again");
     return removed;
   }
@@ -396,14 +396,14 @@ class Collection {
 async function measure(path: string): Promise<{ bytes: number; newest_ms: number }> {
   const found = await Deno.lstat(path).catch(unlessMissing);
   if (!found) return { bytes: 0, newest_ms: 0 };
-  const own = {
+  const usage = {
     bytes: found.isFile && found.nlink === 1 ? found.size : 0,
     newest_ms: found.mtime?.getTime() ?? Infinity,
   };
-  if (!found.isDirectory) return own;
+  if (!found.isDirectory) return usage;
   const below = await Promise.all((await namesIn(path)).map((name) => measure(`${path}/${name}`)));
   return {
     bytes: below.reduce((sum, { bytes }) => sum + bytes, 0),
-    newest_ms: Math.max(own.newest_ms, ...below.map(({ newest_ms }) => newest_ms)),
+    newest_ms: Math.max(usage.newest_ms, ...below.map(({ newest_ms }) => newest_ms)),
   };
 }

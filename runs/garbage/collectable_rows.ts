@@ -53,10 +53,12 @@ export async function collectableRows(
   const saved = new Set(chain.checkpoints().map(({ version }) => version));
   const from: KeptFrom = {};
   const stays = new Set(needed.keys());
-  for (const [loop, own] of Map.groupBy(rounds, ({ loop }) => loop)) {
-    from[loop] = keptFrom(own, { saved, needed });
-    const kept = own.filter(({ round }) => round >= from[loop]!.round);
-    const rebuilt = own.some(({ versions }) => versions.some((version) => saved.has(version)));
+  for (const [loop, loopRounds] of Map.groupBy(rounds, ({ loop }) => loop)) {
+    from[loop] = keptFrom(loopRounds, { saved, needed });
+    const kept = loopRounds.filter(({ round }) => round >= from[loop]!.round);
+    const rebuilt = loopRounds.some(({ versions }) =>
+      versions.some((version) => saved.has(version))
+    );
     for (const version of kept.flatMap(({ versions }) => versions)) {
       stays.add(version);
       if (rebuilt) { for (const id of await route(chain, version)) stays.add(id); }
@@ -110,8 +112,8 @@ async function neededBy(
   const needed = new Map<string, string>();
   for (const fork of forks) {
     const { chain, rounds } = await versionsOf(collecting, fork);
-    for (const own of Map.groupBy(rounds, ({ loop }) => loop).values()) {
-      for (const id of await reached(own, { chain, ended: hasEnded(fork) })) {
+    for (const loopRounds of Map.groupBy(rounds, ({ loop }) => loop).values()) {
+      for (const id of await reached(loopRounds, { chain, ended: hasEnded(fork) })) {
         needed.set(id, fork.id);
       }
     }

@@ -109,7 +109,7 @@ export class JournalMarking {
  * the name of a different run is a copy, and a home that links to a folder of this one has
  * directories there.
  */
-async function ownPlaces(home: Home): Promise<{ path: string; owner: DirectoryOwner }[]> {
+async function ownedPlaces(home: Home): Promise<{ path: string; owner: DirectoryOwner }[]> {
   const id = await home.identity();
   const found: { path: string; owner: DirectoryOwner }[] = [];
   for (const folder of MARKED_FOLDERS) {
@@ -126,7 +126,7 @@ async function ownPlaces(home: Home): Promise<{ path: string; owner: DirectoryOw
 
 /** All marks of a home: what is read can be lowered. */
 export async function journalMarks(home: Home): Promise<JournalMark[]> {
-  const found = (await ownPlaces(home)).map(({ path, owner }) => {
+  const found = (await ownedPlaces(home)).map(({ path, owner }) => {
     const mark = readMark(path);
     return mark?.run === owner.run && mark.store === owner.store ? mark : null;
   });
@@ -170,7 +170,7 @@ async function removeMark(home: Home, mark: JournalMark): Promise<void> {
 /** Removes what processes left that were killed while they wrote a mark. */
 export async function sweepMarks(home: Home, before_ms: number): Promise<void> {
   const ofArtifacts = { dir: join(home.artifacts.dir, MARKS), owner: null, mark: /.*\.json/ };
-  const ofRuns = (await ownPlaces(home)).map(({ path, owner }) => ({
+  const ofRuns = (await ownedPlaces(home)).map(({ path, owner }) => ({
     dir: dirname(path),
     owner,
     mark: /journal\.json/,

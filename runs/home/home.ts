@@ -195,13 +195,13 @@ export class Home {
    * moved.
    */
   async artifactSharers(): Promise<string[]> {
-    const own = { id: await this.identity(), place: Deno.realPathSync(this.dir) };
+    const current = { id: await this.identity(), place: Deno.realPathSync(this.dir) };
     const dirOf = (place: string) =>
       existsSync(`${place}/artifacts`) ? Deno.realPathSync(`${place}/artifacts`) : null;
-    const here = dirOf(own.place);
-    const others = this.#homes().filter(({ place }) => place !== own.place);
+    const here = dirOf(current.place);
+    const others = this.#homes().filter(({ place }) => place !== current.place);
     return others.filter(({ id, place }) =>
-      existsSync(place) ? dirOf(place) === here : id !== own.id
+      existsSync(place) ? dirOf(place) === here : id !== current.id
     )
       .map(({ place }) => place);
   }
@@ -250,13 +250,13 @@ export class Home {
    */
   async lastMetric(head: RunHead, name: string): Promise<number | null> {
     const read = Metrics.safeParse(readDerivedJson(`${this.runDir(head.id)}/metrics.json`));
-    const told = read.success ? read.data : await lastMetrics(this, head);
-    return told[name] ?? null;
+    const metrics = read.success ? read.data : await lastMetrics(this, head);
+    return metrics[name] ?? null;
   }
 
   /** Files of the home and of a run that cannot be read any more. Each is recreated or skipped. */
   damagedFacts(run: string): string[] {
-    const told = (path: string, isWhole: (path: string) => boolean) =>
+    const damaged = (path: string, isWhole: (path: string) => boolean) =>
       existsSync(path) && lstatSync(path).isFile() && !isWhole(path) ? [path] : [];
     const linesOf = (path: string) => Deno.readTextFileSync(path).trimEnd().split("\n");
     const dir = this.runDir(run);
@@ -264,15 +264,17 @@ export class Home {
       ? [...Deno.readDirSync(dir)].map(({ name }) => name).filter(isFact).sort()
       : [];
     return [
-      ...told(
+      ...damaged(
         `${this.dir}/nonce`,
         (path) => /^[0-9a-f-]{36}$/.test(Deno.readTextFileSync(path).trim()),
       ),
-      ...told(
+      ...damaged(
         `${this.dir}/${STORES}`,
         (path) => linesOf(path).every((line) => WHOLE_STORE_LINE.test(line)),
       ),
-      ...facts.flatMap((name) => told(`${dir}/${name}`, (path) => readDerivedJson(path) !== null)),
+      ...facts.flatMap((name) =>
+        damaged(`${dir}/${name}`, (path) => readDerivedJson(path) !== null)
+      ),
     ];
   }
 

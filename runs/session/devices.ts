@@ -45,12 +45,12 @@ export class Devices {
 
   /** A group's specification on these GPUs, and how it continues without one of them. */
   placed(place: GpuPlace | null, spec: (place: GpuPlace | null) => GroupSpec): GroupSpec {
-    const made = spec(place);
-    if (place === null) return made;
-    this.#used.set(made.group, place);
+    const planned = spec(place);
+    if (place === null) return planned;
+    this.#used.set(planned.group, place);
     return {
-      ...made,
-      without: (failure) => this.placed(this.#leaveOut(made, place, failure), spec),
+      ...planned,
+      without: (failure) => this.placed(this.#leaveOut(planned, place, failure), spec),
     };
   }
 

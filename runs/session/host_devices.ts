@@ -33,7 +33,7 @@ export class HostDevices {
   ): GroupSpec {
     this.#hosts = hosts;
     const group = groups.find(({ group }) => group === spec.group)!;
-    const place = placeOnHosts(groups, this.#given())[group.group]!;
+    const place = placeOnHosts(groups, this.#occupancy())[group.group]!;
     if (place === null) return spec;
     this.#placed.set(group.group, place);
     return this.#on(place, { spec, group });
@@ -45,19 +45,19 @@ export class HostDevices {
     { hosts, groups }: { hosts: readonly HostGpus[]; groups: readonly GroupOnHosts[] },
   ): GroupSpec {
     const group = groups.find(({ group }) => group === spec.group)!;
-    const { excluded, placed } = this.#given();
+    const { excluded, placed } = this.#occupancy();
     const others = new Map([...placed].filter(([name]) => name !== spec.group));
     const place = placeOnHosts(groups, { hosts, excluded, placed: others })[spec.group]!;
     return place === null ? spec : { ...spec, ...specOf(place, group) };
   }
 
-  #given() {
+  #occupancy() {
     return { hosts: this.#hosts, excluded: this.#devices.excluded, placed: this.#placed };
   }
 
   #on(place: HostPlace, { spec, group }: { spec: GroupSpec; group: GroupOnHosts }): GroupSpec {
     const again = () => {
-      const next = placeAgain(group, this.#given());
+      const next = placeAgain(group, this.#occupancy());
       this.#placed.set(group.group, next);
       return this.#on(next, { spec, group });
     };

@@ -85,8 +85,8 @@ function modelsAtHub(config: unknown): HubEntry[] {
 function dataAtHub(config: unknown): HubEntry[] {
   return namedFiles(config).flatMap(({ path, kind, text }) => {
     if (kind !== "rows" || !isHubDataset(text)) return [];
-    const said = hubDataset(text);
-    return [{ path, hub: hubDatasetText(said), ...said, code: false }];
+    const dataset = hubDataset(text);
+    return [{ path, hub: hubDatasetText(dataset), ...dataset, code: false }];
   });
 }
 
@@ -258,8 +258,8 @@ async function present(
   const known = new Map(
     notes.flat().map((row) => [row.key, HubNote.parse(recordedValue(row))]),
   );
-  const asked = wanted.map((one) => ({ ...one, recorded: known.get(one.hub)?.files }));
-  const found = await fetched(config, asked, { ...options, download: true });
+  const requests = wanted.map((one) => ({ ...one, recorded: known.get(one.hub)?.files }));
+  const found = await fetched(config, requests, { ...options, download: true });
   const rows = found.filter(({ name }) => !known.has(name)).map((one): NewRow => ({
     kind,
     key: one.name,
@@ -279,17 +279,17 @@ export async function checkModelCode(
   config: object,
   { models, ...options }: HubOptions & { models: readonly FetchedFiles[] },
 ): Promise<void> {
-  const asked = namedModels(config).map(({ text, hub, trusted }) => ({
+  const requests = namedModels(config).map(({ text, hub, trusted }) => ({
     name: text,
     directory: models.find(({ name }) => name === hub)?.directory ?? text,
     trusted,
   })).filter(({ directory }) => bringsCode(directory));
-  if (asked.length === 0) return;
+  if (requests.length === 0) return;
   const { code, stdout, stderr } = await runPython(
     await trainerPython({ ...config }, { onProgress: options.onSetup, signal: options.signal }),
     {
       module: "holdfast_worker.model_code",
-      input: JSON.stringify(asked),
+      input: JSON.stringify(requests),
       signal: options.signal,
     },
   );
@@ -297,7 +297,7 @@ export async function checkModelCode(
     throw new InvalidInputError(`Cannot check the code of models:\n${stderr.trimEnd()}`, { code });
   }
   const why = Answers.parse(JSON.parse(stdout.trimEnd().split("\n").at(-1)!)).find(Boolean);
-  if (why) throw new InvalidInputError(why, { models: asked.map(({ name }) => name) });
+  if (why) throw new InvalidInputError(why, { models: requests.map(({ name }) => name) });
 }
 
 /** Most models bring none: then nothing is asked. */

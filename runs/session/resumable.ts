@@ -49,8 +49,8 @@ export async function resumable(
   if (others.length === 0) return resumed([]);
   const schema = definition.config;
   const from = schema.parse(withSettings(recorded, earlier)) as Record<string, unknown>;
-  const asked = await childConfig(head, { recorded: from, overrides: others, cwd: Deno.cwd() });
-  const to = schema.parse({ ...asked as typeof from, ...untouched(from, others) });
+  const requested = await childConfig(head, { recorded: from, overrides: others, cwd: Deno.cwd() });
+  const to = schema.parse({ ...requested as typeof from, ...untouched(from, others) });
   const settings: SettingChange[] = [];
   const refused: Resumable["refused"] = [];
   for (const { read_by, ...change } of settingChanges(schema, { from, to })) {

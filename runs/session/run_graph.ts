@@ -52,14 +52,14 @@ export async function runGraph<In, C, T>(
   definition: GraphDefinition<In, C, T>,
   options: RunGraphOptions<NoInfer<In>>,
 ): Promise<Outcome<T> & { run: string }> {
-  const { config: given, home, entry, id, name, ...session } = options;
+  const { config: written, home, entry, id, name, ...session } = options;
   if (id !== undefined) checkRunId(id);
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
     // A script names revisions; their commits are the recorded ones, or those of now.
     const { onSetup } = session;
     if (known === null) {
-      const models = await pinnedModels(given, { onSetup, download: false });
+      const models = await pinnedModels(written, { onSetup, download: false });
       const { config: pinned } = await pinnedData(models.config, { onSetup, download: true });
       const { config, start } = await resolvedStart(open, definition, { config: pinned });
       const head = await createRun(open, definition, { config, start, entry, id, name });
@@ -67,10 +67,10 @@ export async function runGraph<In, C, T>(
       return { ...await executeRun(open, { head, graph }, session), run: head.id };
     }
     const recorded = recordedField(known, "config");
-    const config = asStarted(asPinned(given, recorded), recorded);
+    const config = asStarted(asPinned(written, recorded), recorded);
     if (!hasEnded(known)) await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
-    const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
+    const { meant, settings } = sameConfig(known, definition, { current: config, earlier });
     const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
     const run = { head: known, graph };
     return { ...await executeRun(open, run, { ...session, settings }), run: known.id };
@@ -140,12 +140,12 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
 function sameConfig<In, C, T>(
   head: RunHead,
   { config: schema }: GraphDefinition<In, C, T>,
-  { given, earlier }: { given: In; earlier: readonly SettingChange[] },
+  { current, earlier }: { current: In; earlier: readonly SettingChange[] },
 ): { meant: In; settings: SettingChange[] } {
   const recorded = recordedField(head, "config") as Record<string, unknown>;
   const known = canonicalJson(schema.parse(recorded) ?? null);
-  const now = schema.parse(given);
-  if (canonicalJson(now ?? null) === known) return { meant: given, settings: [] };
+  const now = schema.parse(current);
+  if (canonicalJson(now ?? null) === known) return { meant: current, settings: [] };
   const changes = settingChanges(schema, {
     from: schema.parse(withSettings(recorded, earlier)),
     to: now,

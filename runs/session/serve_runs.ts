@@ -107,11 +107,11 @@ async function definitionOf(
     return await recordedDefinition(store, run);
   } catch (error) {
     const name = run.entry.split("#")[1] ?? "";
-    const given = run.entry.startsWith(SHIPPED)
+    const provider = run.entry.startsWith(SHIPPED)
       ? undefined
       : modules.find((module) => module[name] !== undefined);
-    if (given) {
-      const definition = given[name]!;
+    if (provider) {
+      const definition = provider[name]!;
       return { definition, config: recordedField(run, "config") };
     }
     throw new InvalidInputError(

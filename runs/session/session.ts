@@ -114,10 +114,10 @@ export async function createRun<In, C, T>(
     }
     & Omit<CreateOptions, "entry" | "packages" | "prefix">,
 ): Promise<RunHead> {
-  const { config: given, start: known, inherited, ...rest } = options;
+  const { config: written, start: known, inherited, ...rest } = options;
   const { config, start } = known !== undefined || inherited
-    ? { config: given, start: known }
-    : await resolvedStart(home, definition, { config: given });
+    ? { config: written, start: known }
+    : await resolvedStart(home, definition, { config: written });
   const owner = await home.owner(rest.id ?? newRunId(definition.name));
   using _ = await creation(home);
   await refuseUsed(home, owner);
@@ -128,12 +128,12 @@ export async function createRun<In, C, T>(
   await markUnknownArtifacts(home);
   await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
-  const told = {
+  const runFacts = {
     id: owner.run,
     home: owner.home,
     packages: { deno: Deno.version.deno, ...thisRelease() },
   };
-  const head = await engine.create(definition, config, { ...rest, ...told, prefix });
+  const head = await engine.create(definition, config, { ...rest, ...runFacts, prefix });
   // Afterwards, so the run of a directory is always in a journal.
   await claimDirectories(home, head, { make: true });
   // An engine marks it again, and says what is in the way.
@@ -179,11 +179,11 @@ async function execute<T>(
   const found = await foundAtHub(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);
-  const { blocks, recorded, asked } = await blocksOf(home, { head, config }, options);
+  const { blocks, recorded, requested } = await blocksOf(home, { head, config }, options);
   const onLeaving = () => saveNow();
   const restart = restartCause(head);
-  const making = { run, blocks, recorded, faults, options, restart, onLeaving };
-  const groups = blocks && makeGroups(home, { ...making, blocks });
+  const groupOptions = { run, blocks, recorded, faults, options, restart, onLeaving };
+  const groups = blocks && makeGroups(home, { ...groupOptions, blocks });
   const owns = (epoch: number) => stillOwns(home.store, run, epoch);
   const metrics = new MetricsFile(home, { head, owns });
   const marking = new JournalMarking(home, { run, say });
@@ -204,7 +204,7 @@ async function execute<T>(
   });
   const owned = async (owning: number) => {
     epoch = owning;
-    await record([...accepted, ...settingsRows(options.settings ?? []), ...asked, ...found]);
+    await record([...accepted, ...settingsRows(options.settings ?? []), ...requested, ...found]);
     groups?.start(epoch);
   };
   const saveNow = (): Promise<void> =>
@@ -239,11 +239,11 @@ async function blocksOf(
   { replan = {}, settings = [], hosts }: SessionOptions,
 ) {
   const earlier = await residentRows(home.store, head);
-  const { blocks, asked } = plannedBlocks(workerBlocks(config), earlier, replan);
+  const { blocks, requested } = plannedBlocks(workerBlocks(config), earlier, replan);
   // What this machine lacks is bad input, reported immediately. Named hosts announce theirs.
-  const isChanged = settings.length > 0 || asked.length > 0;
+  const isChanged = settings.length > 0 || requested.length > 0;
   if (blocks && isChanged && !hosts) placeGpus([...plannedGroups(blocks).values()]);
-  return { blocks, recorded: [...earlier, ...asked], asked };
+  return { blocks, recorded: [...earlier, ...requested], requested };
 }
 
 function faultsOf(home: Home, run: string): Faults {
@@ -282,10 +282,10 @@ async function foundAtHub(
     say: (text: string) => void;
   },
 ): Promise<NewRow[]> {
-  const looking = { onSetup, say, signal: drain };
-  const { models, rows } = await presentModels(home.store, run, looking);
-  if (run.head.epoch === 0) await checkModelCode(run.config, { ...looking, models });
-  const data = await presentData(home.store, run, looking);
+  const fetchOptions = { onSetup, say, signal: drain };
+  const { models, rows } = await presentModels(home.store, run, fetchOptions);
+  if (run.head.epoch === 0) await checkModelCode(run.config, { ...fetchOptions, models });
+  const data = await presentData(home.store, run, fetchOptions);
   return [...rows, ...data.rows];
 }
 
@@ -326,7 +326,7 @@ function restartCause({ owner, epoch, parent }: RunHead): RestartCause {
   return epoch === 0 && parent !== null ? "fork" : "resume";
 }
 
-type Making = {
+type GroupContext = {
   run: string;
   blocks: WorkerBlocks;
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
@@ -338,7 +338,7 @@ type Making = {
 
 function makeGroups(
   home: Home,
-  { run, blocks, recorded, faults, restart, options, onLeaving }: Making,
+  { run, blocks, recorded, faults, restart, options, onLeaving }: GroupContext,
 ): WorkerGroups {
   return new WorkerGroups({
     run,
@@ -348,8 +348,12 @@ function makeGroups(
     kept: home.kept,
     recorded,
     restart,
-    python: (kind, own) =>
-      ensureEnvironment(kind, { own, onProgress: options.onSetup, signal: options.drain }),
+    python: (kind, userPython) =>
+      ensureEnvironment(kind, {
+        own: userPython,
+        onProgress: options.onSetup,
+        signal: options.drain,
+      }),
     onEvent: options.onWorkers,
     hosts: options.hosts,
     onFrame: (phase) => void faults.at("frame", phase),

@@ -4,14 +4,14 @@ import {
   environmentKind,
   environmentOf,
   type EnvironmentOptions,
-  madeEnvironment,
+  existingEnvironment,
 } from "../../workers/mod.ts";
 import type { Home } from "../home/home.ts";
 import { currentConfig } from "./settings.ts";
 import { workerBlocks } from "./worker_blocks.ts";
 
 /** Who receives the progress of an environment, and what ends its creation. */
-type Making = Pick<EnvironmentOptions, "onProgress" | "signal">;
+type CreationProgress = Pick<EnvironmentOptions, "onProgress" | "signal">;
 
 /**
  * The interpreter of a configuration's trainer: the user's own if it names one. Without a trainer
@@ -20,20 +20,20 @@ type Making = Pick<EnvironmentOptions, "onProgress" | "signal">;
  */
 export async function trainerPython(
   config: Record<string, unknown>,
-  making: Making = {},
+  progress: CreationProgress = {},
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
   const kind = trainer ? environmentOf(trainer) : environmentKind("torch");
-  return await ensureEnvironment(kind, { own: trainer?.python, ...making });
+  return await ensureEnvironment(kind, { own: trainer?.python, ...progress });
 }
 
 /** The same of a run, with the settings that resumes have changed. */
 export async function trainerPythonOf(
   home: Home,
   head: RunHead,
-  making: Making = {},
+  progress: CreationProgress = {},
 ): Promise<string> {
-  return await trainerPython(await currentConfig(home.store, head), making);
+  return await trainerPython(await currentConfig(home.store, head), progress);
 }
 
 /**
@@ -43,12 +43,12 @@ export async function trainerPythonOf(
  */
 export async function fetchingPython(
   config: Record<string, unknown>,
-  making: Making = {},
+  progress: CreationProgress = {},
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
-  if (trainer?.python) return await trainerPython(config, making);
-  const made = trainer
-    ? await madeEnvironment(environmentOf(trainer), { signal: making.signal })
+  if (trainer?.python) return await trainerPython(config, progress);
+  const existing = trainer
+    ? await existingEnvironment(environmentOf(trainer), { signal: progress.signal })
     : null;
-  return made ?? await ensureEnvironment("hub", making);
+  return existing ?? await ensureEnvironment("hub", progress);
 }

@@ -7,10 +7,10 @@ import { RolloutsConfig } from "../../rollouts/mod.ts";
 import {
   type AnyRole,
   type AskedReplan,
-  askedReplans,
   ModelOpening,
   Replan,
   replanned,
+  requestedReplans,
   ROLES,
   SamplerConfig,
   TrainerConfig,
@@ -64,9 +64,11 @@ export function workerBlocks(
   const head = algorithm.success ? headOf(algorithm.data) : null;
   const values = algorithm.success && hasValueModel(algorithm.data);
   const value_model = values ? ValueModelConfig.parse(config.value_model ?? {}) : null;
-  const own = roles.filter(({ name, block }) => block !== null && config[name] !== undefined);
+  const configured = roles.filter(({ name, block }) =>
+    block !== null && config[name] !== undefined
+  );
   const others = Object.fromEntries(
-    own.map(({ name, block }) => [name, block.parse(config[name])]),
+    configured.map(({ name, block }) => [name, block.parse(config[name])]),
   );
   return {
     trainer,
@@ -86,17 +88,17 @@ export function workerBlocks(
 export function plannedBlocks(
   blocks: WorkerBlocks | null,
   recorded: readonly NewRow[],
-  asked: AskedReplan,
-): { blocks: WorkerBlocks | null; asked: NewRow[] } {
-  if (blocks === null) return { blocks, asked: [] };
+  requested: AskedReplan,
+): { blocks: WorkerBlocks | null; requested: NewRow[] } {
+  if (blocks === null) return { blocks, requested: [] };
   const earlier = recorded.filter(({ kind }) => kind === "note/replan").map((row) =>
     Replan.parse(recordedValue(row))
   );
   const { trainer, value_model } = blocks;
   const critic = value_model ? valueTrainer(trainer, value_model) : null;
   const rows = [
-    ...askedReplans(trainer, earlier, asked),
-    ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
+    ...requestedReplans(trainer, earlier, requested),
+    ...(critic ? requestedReplans(critic, earlier, requested, "value_model") : []),
   ];
   const then = replannedBlocks(blocks, [...earlier, ...rows]);
   const note = (row: Replan): NewRow => ({
@@ -104,7 +106,7 @@ export function plannedBlocks(
     key: "resume",
     value: JSON.stringify(row),
   });
-  return { blocks: then, asked: rows.map(note) };
+  return { blocks: then, requested: rows.map(note) };
 }
 
 /** The blocks of a configuration after these replans. */

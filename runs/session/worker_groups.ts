@@ -72,7 +72,7 @@ export type WorkerGroupsOptions = {
   /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
   /** The interpreter of an environment, created if missing, or the user's own. */
-  python: (kind: EnvironmentKind, own: string | null) => Promise<string>;
+  python: (kind: EnvironmentKind, userPython: string | null) => Promise<string>;
   clock?: Clock;
   onEvent?: WorkersOptions["onEvent"];
   onFrame?: WorkersOptions["onFrame"];
@@ -255,11 +255,11 @@ export class WorkerGroups {
     const places = { run, home, artifacts, hosts, host, port, interface: named };
     const preempt_grace_ms = Math.round(preempt_grace_s * 1000);
     const limits = { grace_ms: grace_s * 1000, preempt_grace_ms, silent_ms: silent_s * 1000 };
-    const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
+    const callbacks = { owns, isRecorded, onEvent, onFrame, onLeaving };
     const workers = await Workers.start({
       ...places,
       ...limits,
-      ...told,
+      ...callbacks,
       epoch,
       attempt: epoch,
       python,
@@ -267,7 +267,7 @@ export class WorkerGroups {
     });
     // An engine that died between a handover and the end of these ranks left them behind; a redo
     // that needs them starts them again.
-    for (const name of ["trainer", "critic"] as const) workers.dismissLeft(redoGroup(name));
+    for (const name of ["trainer", "critic"] as const) workers.dismissInherited(redoGroup(name));
     return workers;
   }
 
@@ -304,14 +304,14 @@ export class WorkerGroups {
 
   #lazy(name: string): LazyGroup {
     const { clock = systemClock } = this.#options;
-    const told = { clock, adoption: this.#adoption, devices: this.#devices };
-    return new LazyGroup((workers) => this.#spec(name, { workers }), told);
+    const groupOptions = { clock, adoption: this.#adoption, devices: this.#devices };
+    return new LazyGroup((workers) => this.#spec(name, { workers }), groupOptions);
   }
 
   /** The groups of a role, in their order. */
   #operatorsOf(role: AnyRole): Operator[] {
-    const own = [...this.#planned.values()].filter((group) => group.role === role);
-    const groups = own.map(({ group }) => this.#groups.get(group)!);
+    const planned = [...this.#planned.values()].filter((group) => group.role === role);
+    const groups = planned.map(({ group }) => this.#groups.get(group)!);
     return role.starts === "with_the_run" ? groups : groups.map((group) => this.#onFirstUse(group));
   }
 
@@ -343,15 +343,16 @@ export class WorkerGroups {
     name: string,
     { workers, ranks }: { workers: Workers; ranks?: number },
   ): Promise<GroupSpec> {
-    const own = this.#planned.get(name)!;
-    const gpus = ranks === undefined || own.gpus === null
-      ? own.gpus
-      : { ...own.gpus, count: ranks, devices: null };
-    const group = { ...own, ranks: ranks ?? own.ranks, gpus };
+    const planned = this.#planned.get(name)!;
+    const gpus = ranks === undefined || planned.gpus === null
+      ? planned.gpus
+      : { ...planned.gpus, count: ranks, devices: null };
+    const group = { ...planned, ranks: ranks ?? planned.ranks, gpus };
     const python = await this.#options.python(group.environment, group.python);
-    const limits = groupLimits(own.role, this.#options.blocks.workers);
-    const spec = (gpus: GpuPlace | null) => groupSpec(own.role, group, { python, gpus, ...limits });
-    const all = [...this.#planned.values()].map((one) => one === own ? group : one);
+    const limits = groupLimits(planned.role, this.#options.blocks.workers);
+    const spec = (gpus: GpuPlace | null) =>
+      groupSpec(planned.role, group, { python, gpus, ...limits });
+    const all = [...this.#planned.values()].map((one) => one === planned ? group : one);
     if (!this.#options.hosts) {
       return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
     }

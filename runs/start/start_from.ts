@@ -145,18 +145,20 @@ export async function startRows(
     start: Start;
   },
 ): Promise<NewRow[]> {
-  const own = home.checkpointsDir(owner.run);
+  const checkpointsDir = home.checkpointsDir(owner.run);
   const { run, round, loop: name, draws: total } = note;
-  writeOwner(own, owner);
+  writeOwner(checkpointsDir, owner);
   const versions: NewRow[] = [];
   try {
     // One after the other, so none is being linked when a failed attempt is cleaned up.
-    for (const model of models) versions.push(await versionRow(model, own, { home, owner }));
+    for (const model of models) {
+      versions.push(await versionRow(model, checkpointsDir, { home, owner }));
+    }
   } catch (error) {
     // It contains foreign files, so all of it stays.
     if (error instanceof RemovalRefusedError) throw error;
     // The error matters more.
-    await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
+    await removeTree(checkpointsDir, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     throw new InvalidInputError(
       `Cannot start from round ${round} of run '${run}' because the run has just dropped its ` +
@@ -167,7 +169,7 @@ export async function startRows(
   const rounds = await startedLoop(home, {
     run: owner.run,
     loop: { name, lag },
-    left: { round, carried, total, graph_hash },
+    earlier: { round, carried, total, graph_hash },
   });
   return [{ kind: "note/start", key: run, value: canonicalJson(note) }, ...versions, ...rounds];
 }
@@ -175,13 +177,13 @@ export async function startRows(
 /** The version that a model starts as, whose checkpoint is the new run's own. */
 async function versionRow(
   { policy, checkpoint, optimizer, model_digest }: Start["models"][number],
-  own: string,
+  checkpointsDir: string,
   { home, owner }: { home: Home; owner: DirectoryOwner },
 ): Promise<NewRow> {
   const { version, record, number, model_path } = policy;
   const { metric: _, metric_name: __, ...saved } = checkpoint;
   const name = `${checkpointName(policy)}-start-${version.slice(0, 8)}`;
-  const linked = await linkedCheckpoint({ ...saved, metric: null }, own, {
+  const linked = await linkedCheckpoint({ ...saved, metric: null }, checkpointsDir, {
     home: home.dir,
     owner,
     name,
@@ -194,10 +196,10 @@ async function versionRow(
 
 /** A script passes the same configuration again: its start is the recorded one. */
 export function asStarted<C>(config: C, recorded: unknown): C {
-  const [given, known] = [config, recorded].map((one) =>
+  const [current, known] = [config, recorded].map((one) =>
     (one as { start_from?: string } | null)?.start_from
   );
-  return given !== undefined && known?.startsWith(`${given}@`)
+  return current !== undefined && known?.startsWith(`${current}@`)
     ? { ...config, start_from: known }
     : config;
 }

@@ -79,11 +79,11 @@ export async function startRound(
   const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop.name}/` });
   const begun = (await startOf(home.store, head))?.round ?? 0;
   // With a lag, a start also has rows of the rounds before it, with the same values.
-  const own = rows.filter(({ key }) => Number(key.slice(loop.name.length + 1)) >= begun);
+  const loopRows = rows.filter(({ key }) => Number(key.slice(loop.name.length + 1)) >= begun);
   const checkpoints = await keptCheckpoints(home, head);
   const possible: (Omit<StartRound, "models"> & { models: FoundModel[] })[] = [];
   let lacks: string[] = [];
-  for (const row of own) {
+  for (const row of loopRows) {
     const record = await rowValue(home.artifacts, row).then((value) => recordedRound(row, value))
       .catch(unlessLost);
     if (record === null) continue;
@@ -127,8 +127,8 @@ function withModels(
     else if (checkpoint) models.push({ name, policy, checkpoint });
     else lacking.push(name === "critic" ? "value model" : name);
   }
-  const left = taken.filter(([name]) => !untrained.has(name));
-  return { carried: Object.fromEntries(left), models, lacking };
+  const kept = taken.filter(([name]) => !untrained.has(name));
+  return { carried: Object.fromEntries(kept), models, lacking };
 }
 
 /** With the digest of the directory from which references are read. */

@@ -27,8 +27,8 @@ export function modelCard(view: RunView, config: Fields): string {
     ...known.map(([name, value]) => `- ${name}: ${value}`),
     ...section(
       "Evaluations",
-      evaluations.map(({ name, ...told }) => {
-        const numbers = Object.entries(told).filter(([, value]) => typeof value === "number");
+      evaluations.map(({ name, ...summary }) => {
+        const numbers = Object.entries(summary).filter(([, value]) => typeof value === "number");
         return `- ${name}: ${numbers.map((number) => number.join(" ")).join(", ")}`;
       }),
     ),

@@ -2,7 +2,7 @@ import type { RunHead } from "../../engine/mod.ts";
 import type { Home } from "../home/home.ts";
 import { ownRollouts } from "../read_rollouts.ts";
 
-type Asked = { loop: string; round: number; count: number };
+type SampleQuery = { loop: string; round: number; count: number };
 
 /** What a row of a tracker's table has. */
 type RoundSample = {
@@ -24,7 +24,7 @@ type RoundSample = {
 export async function roundSamples(
   home: Home,
   { id }: Pick<RunHead, "id">,
-  { loop, round, count }: Asked,
+  { loop, round, count }: SampleQuery,
 ): Promise<RoundSample[]> {
   const samples = await ownRollouts(home, id, { loop, round });
   const sorted = samples.toSorted((a, b) =>

@@ -33,12 +33,12 @@ export async function trackRun(
   if (others.length > 0) {
     throw refuse(`${others[0]!.path} is no setting of trackers. Fix: leave it out`);
   }
-  const told = config as Record<string, unknown>;
-  if (((told.track ?? []) as unknown[]).length === 0) {
+  const fields = config as Record<string, unknown>;
+  if (((fields.track ?? []) as unknown[]).length === 0) {
     throw refuse("it has no trackers. Fix: name one, such as track=tensorboard");
   }
   const owns = async () => (await home.store.head(id))?.epoch === epoch;
-  const trackers = new Trackers(home, { head, config: told, owns, say, onSetup });
+  const trackers = new Trackers(home, { head, config: fields, owns, say, onSetup });
   trackers.start(epoch);
   return await trackers.close(() => trackedEnd(home, head));
 }

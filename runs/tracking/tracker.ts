@@ -52,7 +52,7 @@ export class Tracker {
   #woken = Promise.withResolvers<void>();
   #end: TrackedEnd | null = null;
   #failed = false;
-  #told_where = false;
+  #announced = false;
 
   constructor(options: TrackerOptions) {
     this.#options = options;
@@ -136,8 +136,8 @@ export class Tracker {
   async #follow(process: TrackerProcess): Promise<boolean> {
     const { settings, run, points: pointsOf, owns } = this.#options;
     const { opened } = await this.#ask(process, "opened", { open: { settings, run } });
-    if (!this.#told_where) this.#say(opened.where);
-    this.#told_where = true;
+    if (!this.#announced) this.#say(opened.where);
+    this.#announced = true;
     const points = pointsOf();
     for (;;) {
       // Before points are read: what is recorded meanwhile wakes it again.

@@ -85,8 +85,8 @@ export class Trackers {
     await this.#begun;
     if (limit_ms === undefined) await Promise.allSettled(this.#environments);
     try {
-      const told = await end();
-      const closed = this.#trackers.map((tracker) => tracker.close(told, limit_ms));
+      const ending = await end();
+      const closed = this.#trackers.map((tracker) => tracker.close(ending, limit_ms));
       return (await Promise.all(closed)).every((complete) => complete);
     } catch (error) { // Of the store: the run has its outcome already.
       await this.stop();
@@ -140,13 +140,13 @@ export class Trackers {
 
   async #python({ python }: TrackerConfig): Promise<string> {
     const { onSetup, signal } = this.#options;
-    const made = ensureEnvironment("trackers", {
+    const environment = ensureEnvironment("trackers", {
       own: python,
       onProgress: onSetup,
       signal,
     });
-    if (this.#environments.length < this.#config.length) this.#environments.push(made);
-    return await made;
+    if (this.#environments.length < this.#config.length) this.#environments.push(environment);
+    return await environment;
   }
 
   /** What trackers learn about the run. Ids are the same for every engine and every home's copy. */

@@ -101,7 +101,7 @@ class CountedKept implements KeptScores {
 type Recorded = {
   loop: string;
   round: number;
-  made: GeneratedGroup;
+  generated: GeneratedGroup;
   /** What it was scored with; absent: the run ended before. */
   scored?: ScoredGroup;
 };
@@ -123,8 +123,8 @@ async function recordedGroups(
     if (round !== undefined && Number(number) !== round) continue;
     const { output } = await rowValue(home.artifacts, row) as { output: unknown };
     if (stage === "generate_slab") {
-      for (const made of z.array(GeneratedGroup).parse(output)) {
-        groups.set(nameOf(made.group), { loop: in_loop, round: Number(number), made });
+      for (const generated of z.array(GeneratedGroup).parse(output)) {
+        groups.set(nameOf(generated.group), { loop: in_loop, round: Number(number), generated });
       }
       continue;
     }
@@ -146,13 +146,13 @@ type Scoring =
 
 async function rescored(
   home: Home,
-  { loop, round, made, scored }: Recorded,
+  { loop, round, generated, scored }: Recorded,
   { scorer, ...how }: Scoring,
 ): Promise<RescoredSample[]> {
-  const { slab, index, draw } = made.group;
+  const { slab, index, draw } = generated.group;
   const group = decodeSlab(await home.artifacts.get(slab)).groups[index]!;
-  const trajectories = made.group.samples.map((sample) => group.trajectories[sample]!);
-  const work = { ...how, prompt: group.prompt_text, row: made.row, trajectories };
+  const trajectories = generated.group.samples.map((sample) => group.trajectories[sample]!);
+  const work = { ...how, prompt: group.prompt_text, row: generated.row, trajectories };
   const scores = await scorer.score(work, {
     key: `rescore/${loop}/${round}/${draw}`,
     attempt: 1,
@@ -160,7 +160,7 @@ async function rescored(
     record: () => Promise.resolve(),
   });
   return scores.map((score: SampleScore, i) => {
-    const sample = made.group.samples[i]!;
+    const sample = generated.group.samples[i]!;
     const at = scored?.group.samples.indexOf(sample) ?? -1;
     const before = at < 0 ? null : scored!.rewards[at]!;
     const { reward: after, parts, failed, detail } = score;

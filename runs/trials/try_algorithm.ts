@@ -82,10 +82,10 @@ export async function tryAlgorithm(
 /** @throws {InvalidInputError} If credit needs what the round has not recorded. */
 function assignedOf(
   algorithm: AlgorithmChoice,
-  { round, given, parts }: Awaited<ReturnType<typeof recordedRound>>,
+  { round, inputs, parts }: Awaited<ReturnType<typeof recordedRound>>,
 ) {
   try {
-    return creditOf(algorithm, { ...round, ...given, ...parts });
+    return creditOf(algorithm, { ...round, ...inputs, ...parts });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new InvalidInputError(`${error.message}. Try it on a round of a run that scored it`, {
@@ -138,7 +138,7 @@ async function recordedRound(
   );
   const values = await output("score_values") as Record<string, ArtifactRef> | undefined;
   const seen = creditRound(groups);
-  const given = await new RoundTokens(groups, artifacts).given({
+  const inputs = await new RoundTokens(groups, artifacts).columns({
     ...Object.fromEntries(columns),
     ...values,
   }, seen);
@@ -151,7 +151,7 @@ async function recordedRound(
     batch: credit.batch,
     round: seen,
     draws,
-    given: { ...given, coef: batch.coef },
+    inputs: { ...inputs, coef: batch.coef },
     parts,
   };
 }

@@ -147,24 +147,26 @@ function entryOf(text: string, { style, timeout_ms }: RewardTestOptions): Reward
       { name: text },
     );
   }
-  const said = { style, timeout_ms };
-  refuseSettings(text, said, REWARDS[entry!.name].config.shape);
-  const given = Object.entries(said).filter(([, value]) => value !== undefined);
-  return RewardConfig.parse({ ...entry, ...Object.fromEntries(given) });
+  const overrides = { style, timeout_ms };
+  refuseSettings(text, overrides, REWARDS[entry!.name].config.shape);
+  const defined = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  return RewardConfig.parse({ ...entry, ...Object.fromEntries(defined) });
 }
 
 /** @throws {InvalidInputError} If an option was given that the reward has no setting for. */
 function refuseSettings(
   name: string,
-  said: Record<string, unknown>,
+  overrides: Record<string, unknown>,
   settings: Record<string, unknown> = {},
 ): void {
-  const key = Object.keys(said).find((key) => said[key] !== undefined && !(key in settings));
+  const key = Object.keys(overrides).find((key) =>
+    overrides[key] !== undefined && !(key in settings)
+  );
   if (key === undefined) return;
   const why = key === SETS_STYLE ? "it is no function in Python" : "it has no such setting";
   throw new InvalidInputError(
     `Cannot use --${key.replaceAll("_", "-")} with '${name}' because ${why}. Fix: leave it out`,
-    { name, [key]: said[key] },
+    { name, [key]: overrides[key] },
   );
 }
 
@@ -183,10 +185,10 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedRewar
         tokens: 0,
         signal: new AbortController().signal,
       };
-      const given = await reward.score(sample);
-      const { score, metrics = {} } = typeof given === "object" && given !== null
-        ? given
-        : { score: given };
+      const scored = await reward.score(sample);
+      const { score, metrics = {} } = typeof scored === "object" && scored !== null
+        ? scored
+        : { score: scored };
       tried.push({ ...common, score, error: null, metrics, ms: performance.now() - started });
     } catch (error) {
       const message = `error: ${error instanceof Error ? error.message : String(error)}`;

@@ -65,11 +65,11 @@ Deno.test("ratioBounds() is an algorithm's own clip and its ratio's kind, else P
     reinforce_plus_plus: "0.2 0.2 token",
     reinforce_plus_plus_baseline: "0.2 0.2 token",
   };
-  const own = Object.keys(known).map((name) => {
+  const bounded = Object.keys(known).map((name) => {
     const bounds = ratioBounds(AlgorithmChoice.parse({ name }));
     return [name, Object.values(bounds).join(" ")];
   });
-  deepStrictEqual(Object.fromEntries(own), known);
+  deepStrictEqual(Object.fromEntries(bounded), known);
   deepStrictEqual(ratioBounds(AlgorithmChoice.parse({ name: "grpo", clip_high: 0.5 })).high, 0.5);
   const file = {
     name: "python" as const,

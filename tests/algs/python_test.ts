@@ -45,7 +45,7 @@ Deno.test("inPython() knows a file from an algorithm of the table", () => {
 });
 
 Deno.test("an algorithm's file draws until a round is full, outputs scores and reads labels if it is said to", () => {
-  const file = (said: object) => AlgorithmChoice.parse({ ...FILE, ...said });
+  const file = (changes: object) => AlgorithmChoice.parse({ ...FILE, ...changes });
   strictEqual(refillOf(file({})), null);
   deepStrictEqual(refillOf(file({ refill_batches_max: 4, surplus: "reuse" })), {
     batches_max: 4,

@@ -44,7 +44,8 @@ export function worked(algorithm: AnyAlgorithm, settings: Record<string, unknown
 }
 
 function sequenceOf({ group = 0, mask, pi = [], old, behaviour, ref, inputs = {} }: Row) {
-  const logs = (given: number[] | undefined) => (given ?? pi.map(() => 1)).map(Math.log);
+  const logs = (probabilities: number[] | undefined) =>
+    (probabilities ?? pi.map(() => 1)).map(Math.log);
   const logps = {
     logp: logs(pi),
     old_logp: logs(old),
@@ -62,7 +63,7 @@ function sequenceOf({ group = 0, mask, pi = [], old, behaviour, ref, inputs = {}
  * One group and one reward unless said otherwise; the reference and the sampler agree with the
  * policy.
  */
-function fullRound({ length, reward, ...given }: WorkedRound): FullRound {
+function fullRound({ length, reward, ...columns }: WorkedRound): FullRound {
   const zeros = length.map((tokens) => new Array<number>(tokens).fill(0));
   return {
     group: length.map(() => 0),
@@ -73,7 +74,7 @@ function fullRound({ length, reward, ...given }: WorkedRound): FullRound {
     bootstrap: length.map(() => 0),
     coef: {},
     parts: [{ name: "only", weight: 1, paid: reward }],
-    ...given,
+    ...columns,
     length,
     reward,
   };

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 async function bench(
   args: string[],
   env: Record<string, string> = {},
-): Promise<{ code: number; lines: string[]; said: string }> {
+): Promise<{ code: number; lines: string[]; errors: string }> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "bench/main.ts", ...args],
     cwd: ROOT,
@@ -21,7 +21,7 @@ async function bench(
   });
   const { code, stdout, stderr } = await command.output();
   const text = new TextDecoder();
-  return { code, lines: text.decode(stdout).trim().split("\n"), said: text.decode(stderr) };
+  return { code, lines: text.decode(stdout).trim().split("\n"), errors: text.decode(stderr) };
 }
 
 const FIELDS: Record<string, string[]> = {
@@ -67,8 +67,8 @@ const FEW: Record<string, string[]> = {
 
 for (const [name, fields] of Object.entries(FIELDS)) {
   Deno.test(`bench ${name} --json ends with one JSON object of its numbers`, async () => {
-    const { code, lines, said } = await bench([name, "--json", ...FEW[name]!]);
-    strictEqual(code, 0, said);
+    const { code, lines, errors } = await bench([name, "--json", ...FEW[name]!]);
+    strictEqual(code, 0, errors);
     const measured = JSON.parse(lines.at(-1)!) as Record<string, unknown>;
     for (const field of fields) {
       ok(Number.isFinite(measured[field]), `${field} is ${measured[field]}`);
@@ -101,10 +101,10 @@ Deno.test("bench grpo --json has both times and their ratio, on equally many tok
     "--threads",
     "1",
   ];
-  const { code, lines, said } = await bench(["grpo", "--json", ...sizes], {
+  const { code, lines, errors } = await bench(["grpo", "--json", ...sizes], {
     HOLDFAST_TEST_TRL_PYTHON: await ensureTrl(),
   });
-  strictEqual(code, 0, said);
+  strictEqual(code, 0, errors);
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
   for (
     const field of [
@@ -138,7 +138,7 @@ Deno.test("bench grpo --json has both times and their ratio, on equally many tok
 Deno.test("bench: a name or a flag that there is not is told with those there are", async () => {
   const unknown = await bench(["no_such"]);
   strictEqual(unknown.code, 2);
-  for (const name of Object.keys(FIELDS)) ok(unknown.said.includes(name), unknown.said);
+  for (const name of Object.keys(FIELDS)) ok(unknown.errors.includes(name), unknown.errors);
   deepStrictEqual(numberFlags(["--rounds", "3"], { rounds: 20, warmup: 30 }), {
     rounds: 3,
     warmup: 30,
@@ -166,10 +166,10 @@ Deno.test("median() of odd and even counts", () => {
 
 Deno.test("bench data --json has seconds and memory of both sides at each size", async () => {
   const sizes = ["--small", "10", "--middle", "20", "--large", "30", "--reads", "8"];
-  const { code, lines, said } = await bench(["data", "--json", ...sizes], {
+  const { code, lines, errors } = await bench(["data", "--json", ...sizes], {
     HOLDFAST_TEST_TRL_PYTHON: await ensureTrl(),
   });
-  strictEqual(code, 0, said);
+  strictEqual(code, 0, errors);
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
   deepStrictEqual([measured.small_rows, measured.middle_rows, measured.large_rows], [10, 20, 30]);
   for (const size of ["small", "middle", "large"]) {

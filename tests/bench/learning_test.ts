@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual, throws } from "node:assert/strict";
 import { curvesSvg, niceStep, smoothed } from "../../bench/curves_svg.ts";
 import { ALGORITHMS } from "../../algs/mod.ts";
-import { asked } from "../../bench/learning.ts";
+import { learningOptions } from "../../bench/learning.ts";
 import { learningTable, seedResult } from "../../bench/learning_docs.ts";
 import { learned, RoundWatch } from "../../bench/learning_run.ts";
 import type { EngineEvent } from "../../engine/mod.ts";
@@ -128,7 +128,7 @@ Deno.test("learningTable() has a row for each algorithm, and says where a seed w
 });
 
 Deno.test("bench learning reads its flags, and lists the choices for a wrong one", () => {
-  const { seeds, algorithms, budget, write } = asked([
+  const { seeds, algorithms, budget, write } = learningOptions([
     "--seeds",
     "101,102",
     "--algorithms",
@@ -141,14 +141,14 @@ Deno.test("bench learning reads its flags, and lists the choices for a wrong one
     write: true,
   });
   ok(budget > 1000);
-  deepStrictEqual([asked([]).seeds, asked([]).write], [[1, 2, 3], false]);
+  deepStrictEqual([learningOptions([]).seeds, learningOptions([]).write], [[1, 2, 3], false]);
   for (
     const args of [["--seeds", "a"], ["--algorithms", "grop"], ["--budget", "0"], ["grpo"], [
       "--seeds",
       "1.5",
     ]]
   ) {
-    throws(() => asked(args), /there are --seeds.*--algorithms with some of .*grpo/);
+    throws(() => learningOptions(args), /there are --seeds.*--algorithms with some of .*grpo/);
   }
 });
 

@@ -38,10 +38,10 @@ function filesOf(dir: string, ending: string): string[] {
 }
 
 /** What a literal, a template or a sum of them says. */
-function said(node: Node): string {
+function textOf(node: Node): string {
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
   if (node.type === "TemplateLiteral") return node.quasis!.map(({ cooked }) => cooked).join(HOLE);
-  if (isSum(node)) return said(node.left!) + said(node.right!);
+  if (isSum(node)) return textOf(node.left!) + textOf(node.right!);
   return HOLE;
 }
 
@@ -55,7 +55,7 @@ function textsOf(file: string): { texts: Text[]; commands: Text[] } {
   const commands: Text[] = [];
   const take = (node: Node) => {
     if (node.parent && isSum(node.parent)) return;
-    const text = said(node);
+    const text = textOf(node);
     if (text.replaceAll(HOLE, "") !== "") texts.push({ file, text });
   };
   const plugin = {
@@ -68,7 +68,7 @@ function textsOf(file: string): { texts: Text[]; commands: Text[] } {
           BinaryExpression: take,
           CallExpression(node: Node) {
             if (node.callee?.name === "command") {
-              commands.push({ file, text: said(node.arguments![1]!) });
+              commands.push({ file, text: textOf(node.arguments![1]!) });
             }
           },
         }),

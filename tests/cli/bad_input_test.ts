@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { orphans } from "../crash/runs.ts";
-import { endAll, freshHome, json, leftOvers, rl, SMALL } from "./fixtures.ts";
+import { endAll, freshHome, json, remains, rl, SMALL } from "./fixtures.ts";
 
 Deno.test.afterAll(endAll);
 const home = await freshHome();
@@ -43,7 +43,7 @@ Deno.test("a broken data row is told by file, line and field with exit 2, and no
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2);
   match(err, /^\S*rows\.jsonl:2 prompt: /);
-  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+  deepStrictEqual(await remains(home), NO_RUN_YET);
 });
 
 Deno.test("a reward that cannot be imported, and rows without the answer it needs, are exit 2 and nothing is recorded", async () => {
@@ -67,7 +67,7 @@ Deno.test("a reward that cannot be imported, and rows without the answer it need
     err,
     /^Cannot start because 1 of 2 rows cannot be scored; the first one is row '\w+' of data\./,
   );
-  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+  deepStrictEqual(await remains(home), NO_RUN_YET);
 });
 
 Deno.test("a directory that is no model is told with its place in the file, exit 2; so is one that is not there", async () => {
@@ -82,7 +82,7 @@ Deno.test("a directory that is no model is told with its place in the file, exit
     empty.code,
     /model\.path: .* is not a Hugging Face model directory/.test(empty.err),
   ], [2, true]);
-  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+  deepStrictEqual(await remains(home), NO_RUN_YET);
 });
 
 Deno.test("a model directory that only looks like one fails the run with the cause first, its log and the next command", async () => {

@@ -7,52 +7,52 @@ import { endAll, freshHome, json, start } from "./fixtures.ts";
 Deno.test.afterAll(endAll);
 
 function bench() {
-  const told: unknown[] = [];
+  const notes: unknown[] = [];
   const clock = new ManualClock();
   const before = new BeforeRecording({
     nothing: "nothing",
-    note: (text) => told.push(text),
-    exit: (code) => told.push(code),
+    note: (text) => notes.push(text),
+    exit: (code) => notes.push(code),
     clock,
   });
-  return { before, told, clock };
+  return { before, notes, clock };
 }
 
 Deno.test("a stop before anything is recorded says so and exits with 130", () => {
-  const { before, told } = bench();
+  const { before, notes } = bench();
   before.interrupted();
-  deepStrictEqual([told, before.asked], [["nothing", 130], false]);
+  deepStrictEqual([notes, before.stopRequested], [["nothing", 130], false]);
 });
 
 Deno.test("a stop while the run is being recorded waits until it is, and a second one does not", async () => {
-  const { before, told, clock } = bench();
+  const { before, notes, clock } = bench();
   const recorded = Promise.withResolvers<string>();
   const recording = before.record(() => recorded.promise);
   before.interrupted();
   await clock.advance(ONE_PRESS_MS - 1);
   before.interrupted(); // The same press, forwarded by `deno task`.
-  deepStrictEqual([told, before.asked], [[], true]);
+  deepStrictEqual([notes, before.stopRequested], [[], true]);
   recorded.resolve("run");
   strictEqual(await recording, "run");
   await clock.advance(1);
   before.interrupted();
-  strictEqual(told.length, 2);
-  match(String(told[0]), /'runs' shows whether it was/);
+  strictEqual(notes.length, 2);
+  match(String(notes[0]), /'runs' shows whether it was/);
 });
 
 Deno.test("during() listens while its work goes on, and no more once others do", async () => {
-  const { before, told } = bench();
+  const { before, notes } = bench();
   const signals: string[] = [];
   const real = { add: Deno.addSignalListener, remove: Deno.removeSignalListener };
   Deno.addSignalListener = (name) => void signals.push(`+${name}`);
   Deno.removeSignalListener = (name) => void signals.push(`-${name}`);
   try {
-    await before.during((given) => Promise.resolve(given.release()));
+    await before.during((listening) => Promise.resolve(listening.release()));
     deepStrictEqual(signals, ["+SIGINT", "+SIGTERM", "-SIGINT", "-SIGTERM"]);
   } finally {
     Object.assign(Deno, { addSignalListener: real.add, removeSignalListener: real.remove });
   }
-  deepStrictEqual(told, []);
+  deepStrictEqual(notes, []);
 });
 
 Deno.test("Ctrl-C while a configuration is still being read: one sentence, exit 130, no run", async () => {

@@ -26,10 +26,10 @@ Deno.test("help says what every verb, argument and option does", () => {
 
 Deno.test("verbs that create no run refuse --id, before or after the verb", async () => {
   const home = await Deno.makeTempDir({ prefix: "command_line_test_" });
-  const made = commandLine().commands.filter(({ options }) =>
+  const creating = commandLine().commands.filter(({ options }) =>
     options.some(({ long }) => long === "--id")
   );
-  deepStrictEqual(made.map((command) => command.name()).sort(), ["eval", "fork", "run"]);
+  deepStrictEqual(creating.map((command) => command.name()).sort(), ["eval", "fork", "run"]);
   for (const args of [["show", "--id", "x"], ["--id", "x", "runs"]]) {
     const { code, err } = await inProcess([...args, "--home", home]);
     strictEqual(code, 2);

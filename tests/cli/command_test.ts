@@ -12,8 +12,8 @@ Deno.test("Command reads options in snake_case, in sub-commands too, and negated
   await root.parseAsync(["--in-all", "verb", "--dry-run", "--poll-s", "7", "--no-live-view"], {
     from: "user",
   });
-  const own = { dry_run: true, poll_s: 7, live_view: false };
-  deepStrictEqual(seen, [own, { ...own, in_all: true }]);
+  const options = { dry_run: true, poll_s: 7, live_view: false };
+  deepStrictEqual(seen, [options, { ...options, in_all: true }]);
 });
 
 Deno.test("Command gives an option that is not named its default, by the same name", async () => {

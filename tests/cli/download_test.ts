@@ -12,16 +12,16 @@ const server = (request: Request): Response => {
 type Place = {
   dir: string;
   file: { path: string; url: string; bytes: number; sha256: string };
-  asked: Request[];
+  requests: Request[];
   texts(): Promise<Record<string, string>>;
 };
 
 /** A directory for a file that a server answers for. */
 async function place(body: (place: Place) => Promise<void>, answer = server): Promise<void> {
   const home = await Deno.makeTempDir({ prefix: "download_test_" });
-  const asked: Request[] = [];
+  const requests: Request[] = [];
   const serving = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
-    asked.push(request);
+    requests.push(request);
     return answer(request);
   });
   const dir = `${home}/models`;
@@ -33,7 +33,7 @@ async function place(body: (place: Place) => Promise<void>, answer = server): Pr
   };
   const file = { path: `${dir}/weights`, url, bytes: TEXT.length, sha256: SHA256 };
   try {
-    await body({ dir, file, asked, texts });
+    await body({ dir, file, requests, texts });
   } finally {
     await serving.shutdown();
     await Deno.remove(home, { recursive: true });
@@ -54,29 +54,29 @@ Deno.test("presence() tells the listed file from a different one and from none",
   }));
 
 Deno.test("download() makes the directory, and leaves nothing but the file", () =>
-  place(async ({ file, asked, texts }) => {
+  place(async ({ file, requests, texts }) => {
     await download(file);
     deepStrictEqual(await texts(), { weights: TEXT });
-    deepStrictEqual(asked.map(({ headers }) => headers.get("accept-encoding")), ["identity"]);
+    deepStrictEqual(requests.map(({ headers }) => headers.get("accept-encoding")), ["identity"]);
   }));
 
 Deno.test("download() asks for what a partial file lacks, if it lacks anything", () =>
-  place(async ({ dir, file, asked, texts }) => {
+  place(async ({ dir, file, requests, texts }) => {
     await Deno.mkdir(dir);
     await Deno.writeTextFile(`${file.path}.partial`, TEXT.slice(0, 7));
     await download(file);
-    deepStrictEqual(asked.map(({ headers }) => headers.get("range")), ["bytes=7-"]);
+    deepStrictEqual(requests.map(({ headers }) => headers.get("range")), ["bytes=7-"]);
     await Deno.rename(file.path, `${file.path}.partial`);
     await download(file);
-    deepStrictEqual([asked.length, await texts()], [1, { weights: TEXT }]);
+    deepStrictEqual([requests.length, await texts()], [1, { weights: TEXT }]);
   }));
 
 Deno.test("download() leaves a file that is there as it is, and removes what was begun", () =>
-  place(async ({ dir, file, asked, texts }) => {
+  place(async ({ dir, file, requests, texts }) => {
     await Deno.mkdir(dir);
     await Deno.writeTextFile(file.path, "mine");
     await download(file);
-    deepStrictEqual([asked.length, await texts()], [0, { weights: "mine" }]);
+    deepStrictEqual([requests.length, await texts()], [0, { weights: "mine" }]);
   }));
 
 Deno.test("download() refuses other bytes, and begins again after them", () =>

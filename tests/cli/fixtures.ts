@@ -21,9 +21,9 @@ const homes = new Set<string>();
 
 /** For `afterAll`: ends what failed tests left running, and removes their homes. */
 export async function endAll(): Promise<void> {
-  const left = [...children];
-  for (const child of left) child.kill("SIGKILL");
-  for (const child of left) await child.status;
+  const running = [...children];
+  for (const child of running) child.kill("SIGKILL");
+  for (const child of running) await child.status;
   for (const home of homes) {
     await orphans(home);
     await Deno.remove(home, { recursive: true });
@@ -90,7 +90,7 @@ export async function freshHome(): Promise<string> {
 }
 
 /** Runs of a home, and processes that still work for it after at most 5 s. */
-export async function leftOvers(home: string): Promise<{ runs: number; processes: number }> {
+export async function remains(home: string): Promise<{ runs: number; processes: number }> {
   const runs = await json<unknown[]>(["runs", "--home", home]);
   return { runs: runs.length, processes: await orphans(home) };
 }

@@ -12,16 +12,16 @@ export async function inProcess(
   args: string[],
   { home, verbs = VERBS }: InProcessOptions = {},
 ): Promise<{ code: number; out: string; err: string }> {
-  const said = { out: "", err: "" };
+  const output = { out: "", err: "" };
   const { log, error } = console;
   const write = Deno.stderr.writeSync;
   const decoder = new TextDecoder();
-  console.log = (text) => void (said.out += `${text}\n`);
-  console.error = (text) => void (said.err += `${text}\n`);
-  Deno.stderr.writeSync = (bytes) => (said.err += decoder.decode(bytes), bytes.length);
+  console.log = (text) => void (output.out += `${text}\n`);
+  console.error = (text) => void (output.err += `${text}\n`);
+  Deno.stderr.writeSync = (bytes) => (output.err += decoder.decode(bytes), bytes.length);
   try {
     const opened = home === undefined ? verbs : verbs.map((verb) => inHome(verb, home));
-    return { code: await main(args, commandLine(opened)), ...said };
+    return { code: await main(args, commandLine(opened)), ...output };
   } finally {
     Object.assign(console, { log, error });
     Deno.stderr.writeSync = write;

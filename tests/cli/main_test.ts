@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { endAll, leftOvers, rl } from "./fixtures.ts";
+import { endAll, remains, rl } from "./fixtures.ts";
 import { at, home } from "./data_home.ts";
 
 Deno.test.afterAll(endAll);
@@ -37,19 +37,19 @@ trainer: { engine: torch, ranks: 2 }
   const { code, out, err } = await rl(["run", file, "online.round=3", ...at]);
   deepStrictEqual([code, out], [2, ""]);
   const lines = err.trimEnd().split("\n");
-  const told = [
+  const messages = [
     /bad\.yaml:2:1 .*sed.*did you mean seed/,
     /bad\.yaml:3:\d+ warmup\.rows_per_round/,
     /bad\.yaml:5:\d+/,
   ];
   for (
     const pattern of [
-      ...told,
+      ...messages,
       /bad\.yaml:6:\d+ trainer\.ranks/,
       /override online\.round.*did you mean/,
     ]
   ) {
     ok(lines.some((line) => pattern.test(line)), `${pattern} in\n${err}`);
   }
-  deepStrictEqual(await leftOvers(home), { runs: 0, processes: 0 });
+  deepStrictEqual(await remains(home), { runs: 0, processes: 0 });
 });

@@ -47,17 +47,17 @@ Deno.test("run and plan ask about sizes that are hardly meant, and about no othe
     "prompts_per_round is 8, but there are 3 rows to train on: a round has every row 2.7 times. " +
     "Fix: lower prompts_per_round, or add rows",
   ];
-  for (const [sizes, asked] of [[silly, questions], [meant, []]] as const) {
+  for (const [sizes, expected] of [[silly, questions], [meant, []]] as const) {
     const config = await written(dir, sizes);
     const starting = (text: string, word: string) =>
       text.split("\n").filter((line) => line.startsWith(word)).map((line) =>
         line.slice(word.length)
       );
     const plan = await rl(["plan", config]);
-    deepStrictEqual([plan.code, starting(plan.out, "question   ")], [0, asked], plan.err);
-    deepStrictEqual((await json(["plan", config])).questions, asked);
+    deepStrictEqual([plan.code, starting(plan.out, "question   ")], [0, expected], plan.err);
+    deepStrictEqual((await json(["plan", config])).questions, expected);
     const run = await rl(["run", config, "--detach", "--home", `${dir}/home`]); // It stops nothing.
-    deepStrictEqual(starting(run.err, "Is this intended? "), asked);
+    deepStrictEqual(starting(run.err, "Is this intended? "), expected);
     strictEqual(run.code, 0, run.err);
   }
 });

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
 import { countsOf, queuedOf } from "../../cli/queued.ts";
-import { endAll, freshHome, json, leftOvers, rl, SMALL } from "./fixtures.ts";
+import { endAll, freshHome, json, remains, rl, SMALL } from "./fixtures.ts";
 
 type Listed = {
   id: string;
@@ -65,5 +65,5 @@ Deno.test("run --detach checks and records the run, prints its id, starts nothin
   ]);
   strictEqual((await rl(["cancel", "first", ...at])).out, "run first is cancelled\n");
   strictEqual((await json<{ status: string }>(["show", "first", ...at])).status, "cancelled");
-  deepStrictEqual(await leftOvers(home), { runs: 3, processes: 0 });
+  deepStrictEqual(await remains(home), { runs: 3, processes: 0 });
 });

@@ -12,9 +12,9 @@ import { ConfigError } from "../../configs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { forkRun, type Home } from "../../runs/mod.ts";
 import {
-  askedReplans,
   type Replan,
   replanned,
+  requestedReplans,
   TrainerConfig,
   ValueModelConfig,
   valueTrainer,
@@ -114,8 +114,8 @@ for (const [text, round] of FORKED) {
 Deno.test("the fork that is advised accepts another release as the resume did", async () => {
   const home = await freshFakeHome();
   const head = { ...await createFakeRun(home, "a"), packages: "{}" };
-  const asked = { overrides: ["trainer.optimizer.lr=0.02"], accept: true };
-  await rejects(resumeOverrides(home, head, asked), /deno task rl fork a --round 0 --accept /);
+  const options = { overrides: ["trainer.optimizer.lr=0.02"], accept: true };
+  await rejects(resumeOverrides(home, head, options), /deno task rl fork a --round 0 --accept /);
 });
 
 Deno.test("resume with what no fork can have either says why, and to start a new run", async () => {
@@ -142,11 +142,11 @@ Deno.test("quoted() is one argument of a shell", async () => {
   }
 });
 
-Deno.test("askedReplans() says what changes, from the last replan on, and nothing that is so already", () => {
+Deno.test("requestedReplans() says what changes, from the last replan on, and nothing that is so already", () => {
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2, zero: 1 });
   const earlier: Replan[] = [{ round: 3, cause: "asked", field: "trainer.ranks", from: 2, to: 4 }];
-  deepStrictEqual(askedReplans(trainer, earlier, { "trainer.ranks": 4 }), []);
-  const rows = askedReplans(trainer, earlier, {
+  deepStrictEqual(requestedReplans(trainer, earlier, { "trainer.ranks": 4 }), []);
+  const rows = requestedReplans(trainer, earlier, {
     "trainer.ranks": 1,
     "trainer.micro_batch_tokens_max": 512,
   });
@@ -158,23 +158,23 @@ Deno.test("askedReplans() says what changes, from the last replan on, and nothin
   deepStrictEqual([ranks, zero, micro_batch_tokens_max], [1, 1, 512]);
 });
 
-Deno.test("askedReplans() refuses what the trainer cannot be", () => {
+Deno.test("requestedReplans() refuses what the trainer cannot be", () => {
   const torch = TrainerConfig.parse({});
   throws(
-    () => askedReplans(torch, [], { "trainer.ranks": 2 }),
+    () => requestedReplans(torch, [], { "trainer.ranks": 2 }),
     /trainer.engine is torch, which is one process/,
   );
   throws(
-    () => askedReplans(torch, [], { "trainer.micro_batch_tokens_max": 0 }),
+    () => requestedReplans(torch, [], { "trainer.micro_batch_tokens_max": 0 }),
     /micro_batch_tokens_max=0/,
   );
 });
 
-Deno.test("askedReplans() of the value model's block: its own fields, from what it has now", () => {
+Deno.test("requestedReplans() of the value model's block: its own fields, from what it has now", () => {
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
   const values = ValueModelConfig.parse({ micro_batch_tokens_max: 512 });
-  const asked = { "value_model.ranks": 1, "trainer.ranks": 4 };
-  const rows = askedReplans(valueTrainer(trainer, values), [], asked, "value_model");
+  const requested = { "value_model.ranks": 1, "trainer.ranks": 4 };
+  const rows = requestedReplans(valueTrainer(trainer, values), [], requested, "value_model");
   deepStrictEqual(rows.map(({ field, from, to }) => `${field} ${from} ${to}`), [
     "value_model.ranks 2 1",
   ]);

@@ -10,46 +10,46 @@ import { ManualClock } from "../../engine/mod.ts";
 
 function bench() {
   const clock = new ManualClock();
-  const told: string[] = [];
+  const notes: string[] = [];
   const requests = new StopRequests({
     graceS: () => 20,
-    note: (what) => told.push(what),
-    exit: () => Promise.resolve(told.push("exit")),
+    note: (what) => notes.push(what),
+    exit: () => Promise.resolve(notes.push("exit")),
     clock,
   });
-  return { clock, told, requests };
+  return { clock, notes, requests };
 }
 
 Deno.test("SIGINT drains, and ends at once the second time", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   requests.interrupted();
   deepStrictEqual([requests.drain.aborted, requests.preempted()], [true, false]);
   await clock.advance(ONE_PRESS_MS);
   requests.interrupted();
-  deepStrictEqual(told, ["draining", "at_once", "exit"]);
+  deepStrictEqual(notes, ["draining", "at_once", "exit"]);
 });
 
 Deno.test("one press of Ctrl-C that deno task and npx forward is one request", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   requests.interrupted();
   for (const ms of [0, 3, 300]) {
     await clock.advance(ms);
     requests.interrupted();
   }
-  deepStrictEqual(told, ["draining"]);
+  deepStrictEqual(notes, ["draining"]);
 });
 
 Deno.test("keys that are pressed all the time end it at once", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   for (let ms = 0; ms <= ONE_PRESS_MS; ms += 100) {
     requests.interrupted();
     await clock.advance(100);
   }
-  deepStrictEqual(told, ["draining", "at_once", "exit"]);
+  deepStrictEqual(notes, ["draining", "at_once", "exit"]);
 });
 
 Deno.test("an immediate stop happens once, and nothing is shown while it lasts", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   const shown: string[] = [];
   const screen = requests.quietAtTheEnd({
     tty: false,
@@ -67,39 +67,39 @@ Deno.test("an immediate stop happens once, and nothing is shown while it lasts",
   await clock.advance(20_000); // The grace of the SIGTERM.
   screen.write("after");
   await requests.exiting;
-  deepStrictEqual([told, shown], [["preempted", "at_once", "exit"], ["before"]]);
+  deepStrictEqual([notes, shown], [["preempted", "at_once", "exit"], ["before"]]);
 });
 
 Deno.test("SIGTERM drains as a preemption, however often it comes, and ends at once when the grace is over", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   requests.terminated();
   requests.terminated();
-  deepStrictEqual([requests.drain.aborted, requests.preempted(), told], [true, true, [
+  deepStrictEqual([requests.drain.aborted, requests.preempted(), notes], [true, true, [
     "preempted",
   ]]);
   await clock.advance(19_999);
-  strictEqual(told.length, 1);
+  strictEqual(notes.length, 1);
   await clock.advance(1);
-  deepStrictEqual(told, ["preempted", "grace_over", "exit"]);
+  deepStrictEqual(notes, ["preempted", "grace_over", "exit"]);
 });
 
 Deno.test("SIGTERM after Ctrl-C is a preemption still; Ctrl-C after SIGTERM ends at once", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   requests.interrupted();
   requests.terminated();
   strictEqual(requests.preempted(), true);
   await clock.advance(ONE_PRESS_MS);
   requests.interrupted();
-  deepStrictEqual(told, ["draining", "preempted", "at_once", "exit"]);
+  deepStrictEqual(notes, ["draining", "preempted", "at_once", "exit"]);
 });
 
 Deno.test("StopRequests.listen() ends the grace with the run", async () => {
-  const { clock, told, requests } = bench();
+  const { clock, notes, requests } = bench();
   const release = requests.listen();
   requests.terminated();
   release();
   await clock.advance(60_000);
-  deepStrictEqual(told, ["preempted"]);
+  deepStrictEqual(notes, ["preempted"]);
 });
 
 Deno.test("preemptGraceS(): the environment goes before the configuration, and what is no number is refused", () => {
@@ -116,8 +116,8 @@ Deno.test("preemptGraceS(): the environment goes before the configuration, and w
 });
 
 Deno.test("configuredGraceS() is the workers' of a configuration, else what it stands for by itself", () => {
-  const given = [{ workers: { preempt_grace_s: 40 } }, { workers: {} }, {}];
-  deepStrictEqual(given.map(configuredGraceS), [40, 25, 25]);
+  const configurations = [{ workers: { preempt_grace_s: 40 } }, { workers: {} }, {}];
+  deepStrictEqual(configurations.map(configuredGraceS), [40, 25, 25]);
 });
 
 Deno.test("RunGraces has the longest grace of the runs that go on here", () => {
@@ -136,9 +136,9 @@ Deno.test("RunGraces has the longest grace of the runs that go on here", () => {
 
 Deno.test("StopRequests asks for the grace when SIGTERM comes, and tells it to the end", async () => {
   const clock = new ManualClock();
-  const told: [string, number][] = [];
+  const notes: [string, number][] = [];
   let graceS = 20;
-  const note = (what: string, s: number) => void told.push([what, s]);
+  const note = (what: string, s: number) => void notes.push([what, s]);
   const requests = new StopRequests({
     graceS: () => graceS,
     note,
@@ -149,5 +149,5 @@ Deno.test("StopRequests asks for the grace when SIGTERM comes, and tells it to t
   requests.terminated();
   graceS = 5;
   await clock.advance(60_000);
-  deepStrictEqual(told, [["preempted", 60], ["grace_over", 60]]);
+  deepStrictEqual(notes, [["preempted", 60], ["grace_over", 60]]);
 });

@@ -47,10 +47,10 @@ Deno.test("changedAlgorithm() names the file of a recorded configuration that is
 Deno.test("a file of the preference flow says whether it outputs scores or reads labels", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-facts-" });
   try {
-    const factsOf = async (text: string, flow = "preference", said: object = {}) => {
+    const factsOf = async (text: string, flow = "preference", changes: object = {}) => {
       const source = `${dir}/own.py`;
       await Deno.writeTextFile(source, text);
-      const { algorithm } = await withFileFacts({ flow, algorithm: { source, ...said } }) as {
+      const { algorithm } = await withFileFacts({ flow, algorithm: { source, ...changes } }) as {
         algorithm: Record<string, unknown>;
       };
       const { value_model: _v, source: _s, sha256: _h, ...facts } = algorithm;
@@ -88,10 +88,10 @@ Deno.test("a file of the preference flow says whether it outputs scores or reads
 Deno.test("a file that may read each reward by itself says so, and a setting decides", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-parts-" });
   try {
-    const partsOf = async (credit: string, given: object = {}) => {
+    const partsOf = async (credit: string, changes: object = {}) => {
       const source = `${dir}/own.py`;
       await Deno.writeTextFile(source, `def credit(round, c):\n    ${credit}\n`);
-      const { algorithm } = await withFileFacts({ algorithm: { source, ...given } }) as {
+      const { algorithm } = await withFileFacts({ algorithm: { source, ...changes } }) as {
         algorithm: { parts?: boolean };
       };
       return algorithm.parts;

@@ -32,18 +32,18 @@ Deno.test("evaluationSets() names a set after its source, else after its file", 
 });
 
 Deno.test("evaluationSets() has the sets of evaluate beside those of data.eval, or alone", () => {
-  const own = { name: "math", data: [hard, easy] };
+  const settings = { name: "math", data: [hard, easy] };
   const set = {
     name: "math",
     split: "eval/math",
     sources: [hard, easy],
     path: ["evaluate", "sets", 0],
-    own,
+    settings,
   };
-  deepStrictEqual(evaluationSets({ evaluate: { files: "apart", sets: [own] } }), [set]);
-  const both = { data: { eval: [easy] }, evaluate: { files: "apart" as const, sets: [own] } };
+  deepStrictEqual(evaluationSets({ evaluate: { files: "apart", sets: [settings] } }), [set]);
+  const both = { data: { eval: [easy] }, evaluate: { files: "apart" as const, sets: [settings] } };
   deepStrictEqual(evaluationSets(both).map(({ name }) => name), [null, "math"]);
-  const clash = { evaluate: { sets: [own, own] } };
+  const clash = { evaluate: { sets: [settings, settings] } };
   deepStrictEqual(setsHaveNames(clash).map(({ path }) => path), [["evaluate", "sets", 1, "name"]]);
 });
 

@@ -20,10 +20,10 @@ export const load = async (overrides: string[] = [], text = ONLINE) =>
 export const online = async (overrides: string[] = [], text = ONLINE) =>
   (await load(overrides, text)).config as OnlineConfig;
 export const lines = async (overrides: string[], text = ONLINE) => {
-  let told: string[] = [];
+  let problems: string[] = [];
   await rejects(load(overrides, text), (error) => {
-    told = (error as Error).message.replaceAll(DIR, "DIR").split("\n");
+    problems = (error as Error).message.replaceAll(DIR, "DIR").split("\n");
     return true;
   });
-  return told;
+  return problems;
 };

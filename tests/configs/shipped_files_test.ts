@@ -110,7 +110,7 @@ Deno.test("no shipped configuration prefers one wrong answer to another", async 
     count++;
     if (!("algorithm" in config)) continue;
     const tokens = trajectories.map(({ tokens }) => new Array<number>(tokens.length - 1).fill(0));
-    const said = {
+    const columns = {
       old_logp: tokens,
       ref_logp: tokens,
       values: tokens,
@@ -128,7 +128,7 @@ Deno.test("no shipped configuration prefers one wrong answer to another", async 
       stop: trajectories.map(({ stop }) => stop),
       length: tokens.map(({ length }) => length),
     };
-    const { advantage } = creditOf(config.algorithm, { ...round, ...said });
+    const { advantage } = creditOf(config.algorithm, { ...round, ...columns });
     ok(advantage.flat().every((value) => value === 0), `${name}: ${advantage}`);
   }
   ok(count >= 10, `${count}`);

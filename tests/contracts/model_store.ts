@@ -179,10 +179,10 @@ export class ModelStore implements Store {
   signal(run: string, name: string, value: string): Promise<RunHead> {
     return this.#done(() => {
       const head = this.#known(run);
-      const given = (this.#journals.get(run) ?? []).some(({ kind, key }) =>
+      const isSent = (this.#journals.get(run) ?? []).some(({ kind, key }) =>
         kind === "signal" && key === name
       );
-      if (!isOver(head) && !given) {
+      if (!isOver(head) && !isSent) {
         const row = { kind: "signal" as const, key: name, value };
         const { epoch } = head;
         this.#journals.get(run)!.push({

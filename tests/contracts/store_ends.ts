@@ -19,8 +19,8 @@ export function finishTests(test: Declare): void {
 
   test("a cancel before finish() wins; one after it changes nothing", async ({ store }) => {
     const first = await started(store, "first");
-    const asked = await store.request("first", "cancel");
-    deepStrictEqual([asked.status, asked.requests], ["running", ["cancel"]]);
+    const cancelled = await store.request("first", "cancel");
+    deepStrictEqual([cancelled.status, cancelled.requests], ["running", ["cancel"]]);
     deepStrictEqual(await store.renew("first", first, 10_000), {
       fenced: false,
       requests: ["cancel"],

@@ -6,8 +6,8 @@ import { type Declare, keys, LEASE, newOwner, newRun, row } from "./store_rows.t
 
 export function createTests(test: Declare): void {
   test("create() answers the head that head() and heads() show", async ({ store, clock }) => {
-    const made = await store.create(newRun("a"));
-    deepStrictEqual(made, {
+    const created = await store.create(newRun("a"));
+    deepStrictEqual(created, {
       ...newRun("a"),
       status: "created",
       epoch: 0,
@@ -25,7 +25,7 @@ export function createTests(test: Declare): void {
       home: null,
       journal: JOURNAL_VERSION,
     });
-    deepStrictEqual(await store.head("a"), made);
+    deepStrictEqual(await store.head("a"), created);
     await store.create(newRun("b"));
     await store.create(newRun("c"));
     deepStrictEqual((await store.heads()).map((head) => head.id), ["c", "b", "a"]);
@@ -33,7 +33,7 @@ export function createTests(test: Declare): void {
   });
 
   test("create() keeps queue, priority, needs, parent and home", async ({ store }) => {
-    const given = {
+    const run = {
       ...newRun("a"),
       queue: "night",
       priority: -3,
@@ -41,17 +41,17 @@ export function createTests(test: Declare): void {
       parent: { run: "b", round: 2, seq: 41 },
       home: "h",
     };
-    const made = await store.create(given);
-    deepStrictEqual({ ...made, ...given }, made);
-    deepStrictEqual(await store.head("a"), made);
+    const created = await store.create(run);
+    deepStrictEqual({ ...created, ...run }, created);
+    deepStrictEqual(await store.head("a"), created);
   });
 
   test("create() with rows starts the journal with them", async ({ store, clock }) => {
-    const made = await store.create(newRun("a"), [
+    const created = await store.create(newRun("a"), [
       row("x", { input_hash: "f00" }),
       row("y", { kind: "round" }),
     ]);
-    deepStrictEqual([made.last_seq, made.epoch, await store.head("a")], [2, 0, made]);
+    deepStrictEqual([created.last_seq, created.epoch, await store.head("a")], [2, 0, created]);
     const at_ms = clock.now();
     deepStrictEqual(await store.read("a"), [
       { ...row("x", { input_hash: "f00" }), seq: 1, epoch: 0, at_ms },

@@ -73,9 +73,9 @@ for (const [when, moment] of moments) {
     });
     deepStrictEqual(operations(events), operations(against.events));
     strictEqual(shown.generated.groups, against.groups);
-    const told = shown.recoveries.map((
+    const recoveries = shown.recoveries.map((
       { cause, action, batches_redone },
     ) => [cause, action, batches_redone]);
-    deepStrictEqual(told, [["engine_lost", "adopt", 0]]);
+    deepStrictEqual(recoveries, [["engine_lost", "adopt", 0]]);
   });
 }

@@ -77,9 +77,9 @@ for (const { what, size } of DISKS) {
           const stopped = await rl(["run", SMALL, ...at(place), "--id", "full"], {});
           strictEqual(stopped.code, 3, stopped.output);
           ok(/no space|disk is full|full disk/i.test(stopped.output), stopped.output);
-          const told = stopped.output.split("\n").find((line) => line.includes("disk is full")) ??
+          const notice = stopped.output.split("\n").find((line) => line.includes("disk is full")) ??
             "";
-          ok(told.includes(`Cannot write '${home}/${what}`), stopped.output);
+          ok(notice.includes(`Cannot write '${home}/${what}`), stopped.output);
           deepStrictEqual(await redone(place, "full"), []);
           await enlarge("200m");
           const resumed = await rl(["resume", "full", ...at(place)], {});

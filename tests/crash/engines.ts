@@ -81,9 +81,9 @@ async function baseline(state: string, store: CampaignStore): Promise<Undisturbe
   const file = `${state}/undisturbed_short.${store.name}.json`;
   const known = await Deno.readTextFile(file).catch(() => null);
   if (known) return JSON.parse(known) as Undisturbed;
-  const made = await undisturbed(SMALL, { overrides: SHORT, store: store.url });
-  await Deno.writeTextFile(file, JSON.stringify(made));
-  return made;
+  const reference = await undisturbed(SMALL, { overrides: SHORT, store: store.url });
+  await Deno.writeTextFile(file, JSON.stringify(reference));
+  return reference;
 }
 
 type Engines = { witness: Witness; first: Running; second: Running };
@@ -293,20 +293,20 @@ class Witness {
 
 /** Sentences about what of a duel is not as it must be. */
 export function wrongWith(d: Duel): string[] {
-  const said = [...d.broken];
-  if (!d.fired) said.push("its fault never fired");
-  if (d.status !== "done") said.push(`the run ended as ${d.status}`);
-  if (!d.digest_equal) said.push("the final weights differ from the undisturbed run's");
-  if (!d.ledger_equal) said.push("the ledger differs from the undisturbed run's");
-  if (d.orphans > 0) said.push(`${d.orphans} processes outlived the run`);
+  const faults = [...d.broken];
+  if (!d.fired) faults.push("its fault never fired");
+  if (d.status !== "done") faults.push(`the run ended as ${d.status}`);
+  if (!d.digest_equal) faults.push("the final weights differ from the undisturbed run's");
+  if (!d.ledger_equal) faults.push("the ledger differs from the undisturbed run's");
+  if (d.orphans > 0) faults.push(`${d.orphans} processes outlived the run`);
   if (d.adopted < d.workers && d.worker_results > 0) {
-    said.push(`${d.adopted} of ${d.workers} workers were adopted`);
+    faults.push(`${d.adopted} of ${d.workers} workers were adopted`);
   }
   // An engine that dies between recording what it asks for and asking has it asked for again.
   if (d.groups_extra > d.groups_in_flight) {
-    said.push(`${d.groups_extra} groups asked for again, ${d.groups_in_flight} in flight`);
+    faults.push(`${d.groups_extra} groups asked for again, ${d.groups_in_flight} in flight`);
   }
-  return said;
+  return faults;
 }
 
 type CampaignOptions = { store: StoreName; count: number; seed: number; state: string };

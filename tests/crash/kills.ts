@@ -81,9 +81,9 @@ async function baseline(state: string, store: CampaignStore): Promise<Undisturbe
   const file = `${state}/undisturbed.${store.name}.json`;
   const known = await Deno.readTextFile(file).catch(() => null);
   if (known) return JSON.parse(known);
-  const made = await undisturbed(SMALL, { overrides: LIMITS, store: store.url });
-  await Deno.writeTextFile(file, JSON.stringify(made));
-  return made;
+  const reference = await undisturbed(SMALL, { overrides: LIMITS, store: store.url });
+  await Deno.writeTextFile(file, JSON.stringify(reference));
+  return reference;
 }
 
 async function kill(
@@ -153,16 +153,18 @@ export function verdicts(kills: Kill[]): string[] {
 }
 
 function wrongWith(k: Kill): string[] {
-  const said = [...k.broken];
-  if (k.fired < k.faults) said.push(`${k.faults - k.fired} of its ${k.faults} faults never fired`);
-  if (k.status !== "done") said.push(`the run ended as ${k.status}`);
-  if (!k.digest_equal) said.push("the final weights differ from the undisturbed run's");
-  if (!k.ledger_equal) said.push("the ledger differs from the undisturbed run's");
-  if (k.orphans > 0) said.push(`${k.orphans} processes outlived the run`);
-  if (k.groups_extra > k.groups_in_flight) {
-    said.push(`${k.groups_extra} groups made again, ${k.groups_in_flight} in flight`);
+  const faults = [...k.broken];
+  if (k.fired < k.faults) {
+    faults.push(`${k.faults - k.fired} of its ${k.faults} faults never fired`);
   }
-  return said;
+  if (k.status !== "done") faults.push(`the run ended as ${k.status}`);
+  if (!k.digest_equal) faults.push("the final weights differ from the undisturbed run's");
+  if (!k.ledger_equal) faults.push("the ledger differs from the undisturbed run's");
+  if (k.orphans > 0) faults.push(`${k.orphans} processes outlived the run`);
+  if (k.groups_extra > k.groups_in_flight) {
+    faults.push(`${k.groups_extra} groups made again, ${k.groups_in_flight} in flight`);
+  }
+  return faults;
 }
 
 type CampaignOptions = { stores: readonly StoreName[]; count: number; seed: number; state: string };

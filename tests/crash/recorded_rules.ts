@@ -9,7 +9,7 @@ export function brokenRules(head: RunHead, rows: JournalRow[]): string[] {
   return [
     ...staleWrites(head, rows),
     ...startedTwice(rows),
-    ...madeTwice(rows),
+    ...duplicateVersions(rows),
     ...unsettledDraws(rows),
   ];
 }
@@ -45,7 +45,7 @@ function startedTwice(rows: JournalRow[]): string[] {
 }
 
 /** Redoing a batch makes a version again and records nothing: each is noted once. */
-function madeTwice(rows: JournalRow[]): string[] {
+function duplicateVersions(rows: JournalRow[]): string[] {
   const versions = rows.filter(({ kind }) => kind === "note/version").map(({ key }) => key);
   return versions.filter((version, i) => versions.indexOf(version) < i)
     .map((version) => `version ${version.slice(0, 12)} is recorded twice`);

@@ -141,10 +141,10 @@ function generations(rows: JournalRow[]): { key: string; groups: number }[] {
 export async function orphans(home: string): Promise<number> {
   const deadline = performance.now() + 60_000; // Never reached but by a process that stays.
   const mark = `HOLDFAST_ARTIFACTS=${await Deno.realPath(home)}/`;
-  let left = await carrying(mark);
-  while (left.length > 0 && performance.now() < deadline) {
+  let carriers = await carrying(mark);
+  while (carriers.length > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    left = await carrying(mark);
+    carriers = await carrying(mark);
   }
-  return left.length;
+  return carriers.length;
 }

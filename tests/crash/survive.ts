@@ -61,8 +61,8 @@ export async function assertEqualEnd(
     ...brokenRules(head, rows),
     ...otherWork(ending, against),
   ];
-  const left = await orphans(place.home);
-  if (left > 0) wrong.push(`${left} processes outlived the run`);
+  const survivors = await orphans(place.home);
+  if (survivors > 0) wrong.push(`${survivors} processes outlived the run`);
   ok(wrong.length === 0, wrong.join("\n"));
 }
 

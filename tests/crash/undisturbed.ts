@@ -84,10 +84,10 @@ export async function sharedUndisturbed(
   const file = `${dir}/${name}.json`;
   const known = await Deno.readTextFile(file).catch(() => null);
   if (known) return JSON.parse(known) as Undisturbed;
-  const made = await undisturbed(config, { overrides });
+  const reference = await undisturbed(config, { overrides });
   await Deno.mkdir(dir, { recursive: true });
-  await Deno.writeTextFile(file, JSON.stringify(made));
-  return made;
+  await Deno.writeTextFile(file, JSON.stringify(reference));
+  return reference;
 }
 
 /**

@@ -2,11 +2,11 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { DataError } from "../../data/mod.ts";
 
 Deno.test("DataError's message begins with the place, as far as it is known", () => {
-  const said = (place: { line?: number; field?: string }) =>
+  const messageOf = (place: { line?: number; field?: string }) =>
     new DataError("is empty", { file: "a.jsonl", ...place }).message;
-  strictEqual(said({}), "a.jsonl: is empty");
-  strictEqual(said({ line: 3 }), "a.jsonl:3: is empty");
-  strictEqual(said({ line: 3, field: "prompt" }), "a.jsonl:3 prompt: is empty");
+  strictEqual(messageOf({}), "a.jsonl: is empty");
+  strictEqual(messageOf({ line: 3 }), "a.jsonl:3: is empty");
+  strictEqual(messageOf({ line: 3, field: "prompt" }), "a.jsonl:3 prompt: is empty");
 });
 
 Deno.test("DataError is never retried, and its JSON has the place", () => {

@@ -146,8 +146,8 @@ Deno.test("mismatchedOf() rotates completions until none meets its own prompt", 
 Deno.test("mismatchedOf() leaves as few as possible where one prompt has most completions", () => {
   const places = mismatchedOf(prompts("aaab"));
   deepStrictEqual(places.toSorted(), [0, 1, 2, 3]);
-  const own = places.filter((place, i) => "aaab"[place] === "aaab"[i]);
-  strictEqual(own.length, 2, "of four, three of one prompt");
+  const matches = places.filter((place, i) => "aaab"[place] === "aaab"[i]);
+  strictEqual(matches.length, 2, "of four, three of one prompt");
   deepStrictEqual(mismatchedOf(prompts("aaa")), [1, 2, 0]);
   deepStrictEqual(mismatchedOf(prompts("a")), [0]);
   deepStrictEqual(mismatchedOf([]), []);

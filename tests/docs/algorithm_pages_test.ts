@@ -118,10 +118,10 @@ for (const [name, algorithm] of Object.entries(ALGORITHMS) as [string, AnyAlgori
   });
 
   Deno.test(`${name}'s page names the commit, or the file of the release, that each profile was read from`, () => {
-    const told = section(pageOf(name), "Profiles");
+    const rows = section(pageOf(name), "Profiles");
     for (const profile of profilesOf(name)) {
       const { source } = profileOf(profile, name)!;
-      const row = told.find((line) => line.startsWith(`| \`${profile}\` |`)) ?? "";
+      const row = rows.find((line) => line.startsWith(`| \`${profile}\` |`)) ?? "";
       if ("commit" in source) {
         match(source.commit, /^[0-9a-f]{40}$/);
         ok(row.includes(`](${source.repository}/tree/${source.commit})`), `${profile}: ${row}`);
@@ -146,8 +146,8 @@ for (const [name, algorithm] of Object.entries(ALGORITHMS) as [string, AnyAlgori
       const { loss, value_loss } = traceAlgorithm(algorithm, config);
       return [...Object.keys(loss.metrics), ...Object.keys(value_loss?.metrics ?? {})];
     });
-    const told = [...section(pageOf(name), "Metrics"), ...section(PARTS, "Metrics")].join("\n");
-    deepStrictEqual([...new Set(names)].filter((metric) => !told.includes(`\`${metric}\``)), []);
+    const metrics = [...section(pageOf(name), "Metrics"), ...section(PARTS, "Metrics")].join("\n");
+    deepStrictEqual([...new Set(names)].filter((metric) => !metrics.includes(`\`${metric}\``)), []);
   });
 }
 
@@ -175,10 +175,10 @@ Deno.test("the page of shared parts names every setting of each", () => {
     ...clipSettings({ low: 0, high: 0 }),
     ...termSettings({ aggregation: "token_mean" }),
   };
-  const told = PARTS.split("\n").filter((line) => line.startsWith("|")).flatMap((line) =>
+  const documented = PARTS.split("\n").filter((line) => line.startsWith("|")).flatMap((line) =>
     codes(line.split(" | ")[0]!)
   );
-  deepStrictEqual(Object.keys(settings).filter((setting) => !told.includes(setting)), []);
+  deepStrictEqual(Object.keys(settings).filter((setting) => !documented.includes(setting)), []);
 });
 
 for (const name of CURVES) {

@@ -16,21 +16,23 @@ function permissions({ command }: { command: string }): string[] | null {
 }
 
 Deno.test("a task has every permission only where the page says why; the others name what they need", () => {
-  const asked = Object.entries(tasks).flatMap(([name, task]) => {
-    const given = permissions(task);
-    return given === null ? [] : [{ name, given }];
+  const restricted = Object.entries(tasks).flatMap(([name, task]) => {
+    const flags = permissions(task);
+    return flags === null ? [] : [{ name, flags }];
   });
-  const all = asked.filter(({ given }) => given.some((word) => /^(-A|--allow-all)$/.test(word)))
+  const all = restricted.filter(({ flags }) =>
+    flags.some((word) => /^(-A|--allow-all)$/.test(word))
+  )
     .map(({ name }) => name);
   deepStrictEqual(all.sort(), ["bench", "rl", "test"]);
   for (const name of all) ok(page.includes(`\`deno task ${name}\``), name);
-  const less = asked.filter(({ name }) => !all.includes(name));
+  const less = restricted.filter(({ name }) => !all.includes(name));
   ok(
     page.includes(
       `(${less.map(({ name }) => `\`${name}\``).toSorted().toReversed().join(", ")}) request less`,
     ),
   );
-  for (const { name, given } of less) ok(given.length > 0, name);
+  for (const { name, flags } of less) ok(flags.length > 0, name);
 });
 
 Deno.test({

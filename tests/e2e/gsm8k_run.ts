@@ -64,8 +64,8 @@ async function isBetweenSlabs(home: string, round: number): Promise<boolean> {
   const rows = (await rowsOf(home, "note/generation", "note/generated")).filter(({ key }) =>
     key.startsWith(`round/${round}/`)
   );
-  const made = rows.filter(({ kind }) => kind === "note/generated").length;
-  return made > 0 && rows.length - made > made;
+  const generated = rows.filter(({ kind }) => kind === "note/generated").length;
+  return generated > 0 && rows.length - generated > generated;
 }
 
 const keysOf = (rows: JournalRow[]) => rows.map((row) => row.key);
@@ -164,14 +164,14 @@ export async function checkKilledAndResumed(home: string, setting: Setting): Pro
   strictEqual(await orphans(home), 0, "processes outlived the killed engine");
   strictEqual((await show(home, RUN)).status, "interrupted");
   const finished = keysOf(await rowsOf(home, "note/generated"));
-  const asked = keysOf(await rowsOf(home, "note/generation"));
-  deepStrictEqual(asked.length, finished.length + 1, "the kill found one slab under way");
+  const begun = keysOf(await rowsOf(home, "note/generation"));
+  deepStrictEqual(begun.length, finished.length + 1, "the kill found one slab under way");
 
   const { code, output } = await rl(["resume", RUN, "--home", home], {});
   strictEqual(code, 0, output);
   strictEqual(await orphans(home), 0, "processes outlived the engine");
 
-  const again = keysOf(await rowsOf(home, "note/generation")).slice(asked.length);
+  const again = keysOf(await rowsOf(home, "note/generation")).slice(begun.length);
   deepStrictEqual(
     again.filter((key) => finished.includes(key)),
     [],

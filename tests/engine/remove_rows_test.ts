@@ -15,7 +15,7 @@ const keys = async (store: MemoryStore) =>
 const removing = {
   lease_ms: 10_000,
   seqs: [1, 3],
-  told: { why: "test" },
+  note: { why: "test" },
   holds: () => Promise.resolve(true),
 };
 

@@ -75,8 +75,8 @@ async function heights(home: string): Promise<number[]> {
 Deno.test("custom_graph.ts is as short as README says and imports only holdfast", async () => {
   const text = await Deno.readTextFile(`${ROOT}${EXAMPLE}`);
   const readme = await Deno.readTextFile(`${ROOT}README.md`);
-  const told = /promotion gate in (\d+) lines/.exec(readme)?.[1];
-  strictEqual(Number(told), text.trimEnd().split("\n").length);
+  const claimed = /promotion gate in (\d+) lines/.exec(readme)?.[1];
+  strictEqual(Number(claimed), text.trimEnd().split("\n").length);
   deepStrictEqual([...text.matchAll(/from "([^"]+)"/g)].map((match) => match[1]), ["holdfast"]);
   const checked = await deno(["check", "--quiet", EXAMPLE]);
   strictEqual(checked.code, 0, checked.output);

@@ -219,8 +219,8 @@ const GENERATED = [
 
 async function addTo(dir: string): Promise<void> {
   const text = await Deno.readTextFile(`${EXAMPLE}.ts`);
-  const own = text.replace(/^import \{[^}]*\} from "holdfast";$/m, NEIGHBOURS);
-  await Deno.writeTextFile(`${dir}algs/my_algorithm.ts`, own);
+  const source = text.replace(/^import \{[^}]*\} from "holdfast";$/m, NEIGHBOURS);
+  await Deno.writeTextFile(`${dir}algs/my_algorithm.ts`, source);
   const table = await Deno.readTextFile(`${dir}algs/table.ts`);
   const line = table.replace("export const ONLINE_ALGORITHMS = {\n", "$&  my_algorithm,\n");
   await Deno.writeTextFile(

@@ -25,9 +25,12 @@ const trainer = { python, optimizer: { lr: 0.1 } };
 const withFile = async (text: string, overrides: Record<string, unknown> = {}) =>
   onlineConfig("/model", { algorithm: await algorithmOf(text), trainer, ...overrides });
 
-async function refused(config: Parameters<typeof checkAlgorithm>[0], said: RegExp): Promise<void> {
+async function refused(
+  config: Parameters<typeof checkAlgorithm>[0],
+  reason: RegExp,
+): Promise<void> {
   await rejects(checkAlgorithm(config), (error) => {
-    strictEqual(said.test((error as Error).message), true, (error as Error).message);
+    strictEqual(reason.test((error as Error).message), true, (error as Error).message);
     return error instanceof InvalidInputError;
   });
 }

@@ -164,10 +164,10 @@ Deno.test("dynamic sampling trains on what it has after batches_max batches, and
   deepStrictEqual(logs.length, 2);
   match(logs[0]!, /round 1 has 1 of 2 groups with a signal after 6 draws.*trains on these/);
   match(logs[1]!, /round 2 has 0 of 2 groups.*the policy is carried over/);
-  const told = metrics.map((
+  const draws = metrics.map((
     round,
   ) => [round["rollouts/batches_drawn"], round["rollouts/usable_frac"]!.toFixed(3)]);
-  deepStrictEqual(told, [[3, "0.167"], [3, "0.000"], [1, "1.000"]]);
+  deepStrictEqual(draws, [[3, "0.167"], [3, "0.000"], [1, "1.000"]]);
   // All that was drawn counts, not only what is trained: 5 groups of reward 3/4, and one of 7/8 and
   // 3/4.
   ok(Math.abs(metrics[0]!["reward/mean"]! - (11 * 0.75 + 0.875) / 12) < 1e-12);

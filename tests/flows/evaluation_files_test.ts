@@ -84,14 +84,14 @@ async function execute(
     definition.build(config),
   );
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
-  const told = (await store.read(id, { kinds: ["metrics"] })).flatMap(({ value }) =>
+  const recordedNames = (await store.read(id, { kinds: ["metrics"] })).flatMap(({ value }) =>
     metricNames(JSON.parse(value))
   );
   const ended = (await store.head(id))!;
   return {
     head: ended,
     view: await runView(store, ended, NONE),
-    metrics: [...new Set(told)].sort(),
+    metrics: [...new Set(recordedNames)].sort(),
   };
 }
 
@@ -128,10 +128,10 @@ Deno.test("evaluate has separate results for each file, by its name", async () =
       "r",
       evaluateConfig(home, paths, { samples_per_prompt: 2 }),
     );
-    const told = view.evaluations.map((
+    const summaries = view.evaluations.map((
       { name, problems, right, avg_at_k },
     ) => [name, problems, right, avg_at_k]);
-    deepStrictEqual(told, [
+    deepStrictEqual(summaries, [
       ["math/eval_greedy", 2, 2, 1],
       ["math/eval_sampled", 2, 4, 1],
       ["own/eval_greedy", 3, 1, 1 / 3],

@@ -21,9 +21,9 @@ const SHARED_MEMORY = "/dev/shm";
 
 export async function scratch(): Promise<string> {
   const dir = await Deno.stat(SHARED_MEMORY).then(() => SHARED_MEMORY, () => undefined);
-  const made = await Deno.makeTempDir({ dir, prefix: "flows_test_" });
-  globalThis.addEventListener("unload", () => remove(made)); // It is memory: thousands were left.
-  return made;
+  const scratchDir = await Deno.makeTempDir({ dir, prefix: "flows_test_" });
+  globalThis.addEventListener("unload", () => remove(scratchDir)); // It is memory: thousands were left.
+  return scratchDir;
 }
 
 function remove(dir: string): void {
@@ -50,8 +50,8 @@ export function smallQuickstart(
 }
 
 /** What the reward worker answers for an item. */
-export function scoredItem(said: { id: string } & Partial<ScoredItem>): ScoredItem {
-  return { outcome: "ok", score: null, metrics: {}, error: null, ms: 0, ...said };
+export function scoredItem(item: { id: string } & Partial<ScoredItem>): ScoredItem {
+  return { outcome: "ok", score: null, metrics: {}, error: null, ms: 0, ...item };
 }
 
 /** `size` rows whose answers are their own numbers. */

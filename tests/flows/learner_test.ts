@@ -239,19 +239,19 @@ Deno.test("a round trains with the coefficient that the one before returned", as
 
 Deno.test("both chains keep checkpoints by one rule, each its own", async () => {
   const run = await done({ rounds: 6, checkpoints: { every_rounds: 2, keep_last: 2 } });
-  const left = (await Array.fromAsync(Deno.readDir(`${run.dir}/checkpoints`))).map(({ name }) =>
-    name
-  );
+  const remaining = (await Array.fromAsync(Deno.readDir(`${run.dir}/checkpoints`))).map((
+    { name },
+  ) => name);
   const notes = run.store.rows("run").filter(({ kind }) => kind === "note/checkpoint")
     .map(({ value }) => JSON.parse(value) as CheckpointNote);
-  const kept = notes.filter(({ dir }) => left.includes(dir.split("/").at(-1)!));
+  const kept = notes.filter(({ dir }) => remaining.includes(dir.split("/").at(-1)!));
   deepStrictEqual(kept.map(({ group = "trainer", round }) => `${group} ${round}`).toSorted(), [
     "critic 4",
     "critic 6",
     "trainer 4",
     "trainer 6",
   ]);
-  strictEqual(left.length, 4);
+  strictEqual(remaining.length, 4);
 });
 
 Deno.test("keep_best keeps the same rounds of both chains", async () => {
@@ -260,14 +260,16 @@ Deno.test("keep_best keeps the same rounds of both chains", async () => {
       rounds: 6,
       checkpoints: { every_rounds: 1, keep_last: 1, keep_best: { metric } },
     });
-    const left = (await Array.fromAsync(Deno.readDir(`${run.dir}/checkpoints`))).map(({ name }) =>
-      name
-    );
+    const remaining = (await Array.fromAsync(Deno.readDir(`${run.dir}/checkpoints`))).map((
+      { name },
+    ) => name);
     const notes = run.store.rows("run").filter(({ kind }) => kind === "note/checkpoint")
       .map(({ value }) => JSON.parse(value) as CheckpointNote);
     ok(notes.every((note) => note.metric !== null), metric);
     const rounds = (group?: string) =>
-      notes.filter((note) => note.group === group && left.includes(note.dir.split("/").at(-1)!))
+      notes.filter((note) =>
+        note.group === group && remaining.includes(note.dir.split("/").at(-1)!)
+      )
         .map(({ round }) => round);
     deepStrictEqual(rounds("critic"), rounds(), metric);
   }

@@ -41,19 +41,19 @@ const sampler = () =>
   });
 
 type Drawing = Parameters<typeof scoredRollouts>[2];
-type Asked<C> = { flow: GraphDefinition<C, unknown, unknown>; config: (model: string) => C };
+type MixedRun<C> = { flow: GraphDefinition<C, unknown, unknown>; config: (model: string) => C };
 
 /** What a run drew, killed at these moments and resumed. */
-async function ran<C>({ flow, config }: Asked<C>, deaths: Death[] = []) {
+async function ran<C>({ flow, config }: MixedRun<C>, deaths: Death[] = []) {
   const { store: first, artifacts, dir, model } = await stores();
   const moments = new Set<string>();
   let store = first;
   try {
     for (const death of [...deaths, watched(moments)]) {
       store = store.restarted(death);
-      const given = { store, artifacts, dir, rows: { train: mixedRows() }, samplers: [sampler()] };
+      const places = { store, artifacts, dir, rows: { train: mixedRows() }, samplers: [sampler()] };
       try {
-        const { outcome } = await execute(flow, config(model), given);
+        const { outcome } = await execute(flow, config(model), places);
         strictEqual(outcome.status, "done", JSON.stringify(outcome));
         break;
       } catch (error) {
@@ -94,11 +94,11 @@ function carriedBy(store: MemoryStore): unknown[] {
 }
 
 const ONLINE = { rounds: 6, prompts_per_round: 8 };
-const asOnline = (overrides: object): Asked<ReturnType<typeof onlineConfig>> => ({
+const asOnline = (overrides: object): MixedRun<ReturnType<typeof onlineConfig>> => ({
   flow: online as never,
   config: (model) => onlineConfig(model, { ...ONLINE, ...overrides }),
 });
-const asSupervised: Asked<SupervisedConfig> = {
+const asSupervised: MixedRun<SupervisedConfig> = {
   flow: supervised as never,
   config: (model) =>
     SupervisedConfig.parse({
@@ -111,7 +111,7 @@ const asSupervised: Asked<SupervisedConfig> = {
       trainer: { optimizer: { lr: 0.1 } },
     }),
 };
-const asPreference: Asked<ReturnType<typeof preferenceConfig>> = {
+const asPreference: MixedRun<ReturnType<typeof preferenceConfig>> = {
   flow: preference as never,
   config: (model) =>
     preferenceConfig(model, {
@@ -199,8 +199,8 @@ const DAPO = {
 
 for (const [name, overrides] of Object.entries({ grpo: CURRICULUM, dapo: DAPO })) {
   Deno.test(`a ${name} curriculum killed at 10 points draws the same rows`, async () => {
-    const asked = asOnline({ ...overrides, rounds: 4 });
-    const calm = await ran(asked);
+    const run = asOnline({ ...overrides, rounds: 4 });
+    const calm = await ran(run);
     const shares = calm.view.mixture.map(({ share }) => share);
     ok(shares[0] !== shares[1], "rewards steered nothing: the test proves too little");
     const what = ({ drawn, carried, view }: typeof calm) => ({
@@ -212,7 +212,7 @@ for (const [name, overrides] of Object.entries({ grpo: CURRICULUM, dapo: DAPO })
     });
     const points = killPoints(calm.moments, { seed: 11, count: 10 }).slice(-10);
     for (const moment of points) {
-      const killed = await ran(asked, [onceDurable(moment)]);
+      const killed = await ran(run, [onceDurable(moment)]);
       deepStrictEqual([moment, what(killed)], [moment, what(calm)]);
     }
   });

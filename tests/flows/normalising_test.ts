@@ -31,8 +31,8 @@ async function ran(overrides: Record<string, unknown>, deaths: Death[] = []) {
     for (const death of [...deaths, watched(moments)]) {
       store = store.restarted(death);
       try {
-        const given = { store, artifacts, dir, samplers: samplers() };
-        const { outcome } = await execute(online, onlineConfig(model, overrides), given);
+        const places = { store, artifacts, dir, samplers: samplers() };
+        const { outcome } = await execute(online, onlineConfig(model, overrides), places);
         strictEqual(outcome.status, "done", JSON.stringify(outcome));
         break;
       } catch (error) {
@@ -71,12 +71,12 @@ for (
   })
 ) {
   Deno.test(`running scores of ${name} are exact after kills`, async () => {
-    const asked = { ...NORMALISED, ...more };
-    const calm = await ran(asked);
+    const overrides = { ...NORMALISED, ...more };
+    const calm = await ran(overrides);
     notDeepStrictEqual(calm.carried[0], calm.carried[1]);
     const points = killPoints(calm.moments, { seed: 5, count: 6 }).slice(-6);
     for (const moment of points) {
-      const killed = await ran(asked, [onceDurable(moment)]);
+      const killed = await ran(overrides, [onceDurable(moment)]);
       deepStrictEqual([moment, killed.carried, killed.normalised], [
         moment,
         calm.carried,

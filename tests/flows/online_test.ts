@@ -94,10 +94,10 @@ Deno.test("online records each deletion before the checkpoint's files go", async
     Deno.renameSync = rename;
   }
   deepStrictEqual(seen, [{ recorded: true, present: true }, { recorded: true, present: true }]);
-  const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) =>
+  const remaining = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) =>
     name.slice(0, 6)
   ).sort();
-  deepStrictEqual(left, ["000003", "000004"]);
+  deepStrictEqual(remaining, ["000003", "000004"]);
 });
 
 Deno.test("online removes an unrecorded checkpoint with the next one", async () => {
@@ -105,10 +105,10 @@ Deno.test("online removes an unrecorded checkpoint with the next one", async () 
   await Deno.mkdir(`${dir}/checkpoints/000001-0123456789ab-7-1/state`, { recursive: true });
   const config = onlineConfig(model, { rounds: 2, checkpoints: { every_rounds: 1, keep_last: 1 } });
   await execute(online, config, { store, artifacts, dir });
-  const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) =>
+  const remaining = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) =>
     name.slice(0, 6)
   );
-  deepStrictEqual(left, ["000002"]);
+  deepStrictEqual(remaining, ["000002"]);
 });
 
 /**

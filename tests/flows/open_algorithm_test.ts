@@ -100,7 +100,7 @@ Deno.test("a Python file that changes after it was opened changes nothing", asyn
 });
 
 for (
-  const [why, overrides, text, said] of [
+  const [why, overrides, text, reason] of [
     [
       "changed before it was opened",
       { sha256: "0".repeat(64) },
@@ -124,7 +124,7 @@ for (
   Deno.test(`python: a file that ${why} fails the run before its first round`, async () => {
     const { outcome, ops } = await ran(overrides, { text });
     ok(outcome.status === "failed");
-    match(outcome.error.message, said);
+    match(outcome.error.message, reason);
     strictEqual(ops.includes("train"), false);
   });
 }
@@ -176,7 +176,7 @@ const PREFERENCE = {
 const LABELS = { ...PREFERENCE, inputs: ["label", "logp", "ref_logp"], pairs: false };
 
 for (
-  const [title, described, chosen, said] of [
+  const [title, described, chosen, reason] of [
     ["a reward model", PREFERENCE, { head: "score" }, null],
     [
       "a reward model whose text does not show it",
@@ -242,15 +242,15 @@ for (
     ],
   ] as const
 ) {
-  Deno.test(`python: a loss of ${title} is ${said ? "refused" : "accepted"} for pairs`, () => {
+  Deno.test(`python: a loss of ${title} is ${reason ? "refused" : "accepted"} for pairs`, () => {
     const use = { learns_from: "pairs" as const, samples_per_prompt: null };
     const found = misuse(
       described as AlgorithmDescription,
       { value_model: false, ...chosen } as never,
       use,
     );
-    if (said === null) strictEqual(found, null);
-    else match(found ?? "nothing", said);
+    if (reason === null) strictEqual(found, null);
+    else match(found ?? "nothing", reason);
   });
 }
 
@@ -303,7 +303,7 @@ Deno.test("a Python file with a value loss trains a value model", async () => {
 });
 
 for (
-  const [why, inputs, said] of [
+  const [why, inputs, reason] of [
     [
       "reads advantages",
       ["advantage", "logp"],
@@ -312,7 +312,7 @@ for (
     ["reads what there is", ["logp", "n_tokens"], null],
   ] as const
 ) {
-  Deno.test(`python: a file that ${why} in supervised training is ${said ? "refused" : "trained"}`, async () => {
+  Deno.test(`python: a file that ${why} in supervised training is ${reason ? "refused" : "trained"}`, async () => {
     const { dir, model, ...home } = await stores();
     const config = SupervisedConfig.parse({
       flow: "supervised",
@@ -328,8 +328,8 @@ for (
     });
     const { outcome } = await execute(supervised, config, { ...home, dir, trainer });
     const trained = new Set(trainer.calls.filter(({ op }) => op === "train").map(({ key }) => key));
-    strictEqual(trained.size, said ? 0 : 2);
-    if (said) match(outcome.status === "failed" ? outcome.error.message : "", said);
+    strictEqual(trained.size, reason ? 0 : 2);
+    if (reason) match(outcome.status === "failed" ? outcome.error.message : "", reason);
     else strictEqual(outcome.status, "done", JSON.stringify(outcome));
   });
 }
@@ -399,10 +399,10 @@ Deno.test("a Python file trains a reward model on pairs, and a language model on
     const rows = { train: pairsOf(6), eval: pairsOf(5) };
     const { outcome } = await execute(preference, config, { ...home, dir, trainer, rows });
     strictEqual(outcome.status, "done", JSON.stringify(outcome));
-    const asked = trainer.calls.filter(({ op }) => op === "train")
+    const steps = trainer.calls.filter(({ op }) => op === "train")
       .map(({ args }) => args as { batch: ArtifactRef; loss: ArtifactRef });
-    const { python } = await home.artifacts.getJson(asked[0]!.loss) as PythonLoss;
-    const batch = await home.artifacts.getJson(asked[0]!.batch) as Batch;
+    const { python } = await home.artifacts.getJson(steps[0]!.loss) as PythonLoss;
+    const batch = await home.artifacts.getJson(steps[0]!.batch) as Batch;
     const columns = "columns" in batch ? Object.keys(batch.columns) : [];
     return { file: python.file, kind: batch.kind, columns };
   };
@@ -425,8 +425,8 @@ Deno.test("the trainer that opens a Python file is told the profile; the recorde
   const trainer = new FakeTrainer({ artifacts: home.artifacts });
   await execute(online, onlineConfig(model, { algorithm }), { ...home, dir, trainer });
   const argsOf = (op: string) => trainer.calls.find((call) => call.op === op)!.args as never;
-  const { algorithm: asked } = argsOf("open_algorithm") as { algorithm: ArtifactRef };
-  deepStrictEqual(await home.artifacts.getJson(asked), {
+  const { algorithm: opened } = argsOf("open_algorithm") as { algorithm: ArtifactRef };
+  deepStrictEqual(await home.artifacts.getJson(opened), {
     file: "mine.py",
     source: SOURCE,
     settings: {},

@@ -64,12 +64,12 @@ Deno.test("a preference fork uses an algorithm's file as it is now, and evaluate
     const ended = await run(id);
     strictEqual(ended.status, "done");
     notStrictEqual(ended.version, whole.version);
-    const asked = (op: string) =>
+    const callsOf = (op: string) =>
       new Set(
         ended.trainer.calls.filter((one) => one.op === op)
           .map(({ key }) => key),
       );
-    deepStrictEqual([asked("open_algorithm").size, asked("evaluate").size], [1, 2]);
+    deepStrictEqual([callsOf("open_algorithm").size, callsOf("evaluate").size], [1, 2]);
   }
 });
 

@@ -18,10 +18,10 @@ async function ran(overrides: Record<string, unknown> = {}) {
   });
   strictEqual(executed.outcome.status, "done", JSON.stringify(executed.outcome));
   const { store, artifacts } = places;
-  const asked = executed.trainer.calls.filter(({ op }) => op === "train")
+  const steps = executed.trainer.calls.filter(({ op }) => op === "train")
     .map(({ args }) => args as { batch: { sha256: string; bytes: number } });
   const batches = await Promise.all(
-    asked.map(({ batch }) => artifacts.getJson(batch) as Promise<Pairs>),
+    steps.map(({ batch }) => artifacts.getJson(batch) as Promise<Pairs>),
   );
   const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
   const ops = executed.trainer.calls.map(({ op }) => op);
@@ -117,8 +117,8 @@ Deno.test("preference puts each pair of a round into one optimizer step", async 
 Deno.test("preference starts from the policy that a warm-up taught", async () => {
   const warmup = { rounds: 2, rows_per_round: 3, optimizer: { lr: 0.1 } };
   const { store, trainer, view } = await ran({ model: { recipe: "tiny_qwen", seed: 1 }, warmup });
-  const [made] = trainer.calls.filter(({ op }) => op === "create_model").map(({ args }) => args);
-  deepStrictEqual((made as { recipe: string }).recipe, "tiny_qwen");
+  const [created] = trainer.calls.filter(({ op }) => op === "create_model").map(({ args }) => args);
+  deepStrictEqual((created as { recipe: string }).recipe, "tiny_qwen");
   const [warm] = result(store, /export_warm/);
   const [start] = result(store, /^prepare_policy/);
   strictEqual(start.output.model_path, warm.output.dir);
@@ -157,8 +157,8 @@ async function ranKto(algorithm: Record<string, unknown> = {}) {
   const rows = { train: LABELLED, eval: LABELLED };
   const executed = await execute(preference, config, { ...places, rows });
   strictEqual(executed.outcome.status, "done", JSON.stringify(executed.outcome));
-  const asked = executed.trainer.calls.filter(({ op }) => op === "train");
-  const batches = await Promise.all(asked.map(async ({ args }) => {
+  const steps = executed.trainer.calls.filter(({ op }) => op === "train");
+  const batches = await Promise.all(steps.map(async ({ args }) => {
     const { batch } = args as { batch: { sha256: string; bytes: number } };
     return await places.artifacts.getJson(batch) as Extract<Batch, { kind: "unpaired" }>;
   }));

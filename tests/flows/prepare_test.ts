@@ -205,16 +205,16 @@ Deno.test("of every file: read = written + dropped, whatever the rows are", asyn
   );
 });
 
-const said = (...contents: string[]) =>
+const conversation = (...contents: string[]) =>
   contents.map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
 
 /** A row of each way in which a prompt and what follows it are texts or messages. */
 const SHAPES: Record<string, Record<string, unknown>> = {
   text: { prompt: "t", completion: "so" },
   question: { prompt: "q" },
-  messages: { messages: said("m", "so") },
-  asked: { prompt: said("a") },
-  answered: { prompt: said("b"), completion: "so" },
+  messages: { messages: conversation("m", "so") },
+  asked: { prompt: conversation("a") },
+  answered: { prompt: conversation("b"), completion: "so" },
 };
 
 Deno.test("texts and messages in one preparation are written as messages, in any order", async () => {
@@ -237,13 +237,13 @@ Deno.test("texts and messages in one preparation are written as messages, in any
       const texts = names.filter((name) => typeof SHAPES[name]!.prompt === "string");
       const is_mixed = texts.length < names.length;
       for (const { row_id, prompt, completion } of written) {
-        const { messages, prompt: asked, completion: taught } = SHAPES[row_id]! as {
-          messages?: ReturnType<typeof said>;
-          prompt: string | ReturnType<typeof said>;
+        const { messages, prompt: question, completion: taught } = SHAPES[row_id]! as {
+          messages?: ReturnType<typeof conversation>;
+          prompt: string | ReturnType<typeof conversation>;
           completion?: string;
         };
-        const first = messages?.slice(0, 1) ?? asked;
-        const expected = is_mixed && typeof first === "string" ? said(first) : first;
+        const first = messages?.slice(0, 1) ?? question;
+        const expected = is_mixed && typeof first === "string" ? conversation(first) : first;
         deepStrictEqual(prompt, expected, row_id);
         // A source reads one message of the assistant as its text.
         strictEqual(completion, messages ? "so" : taught, row_id);
@@ -264,7 +264,7 @@ Deno.test("both sides of a preference of texts are messages if another one has m
   const mixed = await Preparing.of({
     "in/a.jsonl": [pair("text", { prompt: "p", chosen: "yes", rejected: "no" })],
     "in/b.jsonl": [pair("messages", {
-      prompt: said("q"),
+      prompt: conversation("q"),
       chosen: [{ role: "assistant", content: "yes" }],
       rejected: [{ role: "assistant", content: "no" }],
     })],
@@ -272,14 +272,18 @@ Deno.test("both sides of a preference of texts are messages if another one has m
   await mixed.done();
   const table = await loadRows([{ path: mixed.out }], { home: mixed.dir, needs: "preference" });
   for (const row of await table.rows([0, 1])) {
-    deepStrictEqual(row.prompt, said(row.row_id === "text" ? "p" : "q"));
+    deepStrictEqual(row.prompt, conversation(row.row_id === "text" ? "p" : "q"));
     deepStrictEqual([row.completion, row.rejected], ["yes", "no"]);
   }
 });
 
 Deno.test("lengths in tokens are of what is written", async () => {
   const text = { id: "text", prompt: "p".repeat(20) };
-  for (const [others, dropped] of [[[], {}], [[{ prompt: said("q") }], { too_long: 1 }]] as const) {
+  for (
+    const [others, dropped] of [[[], {}], [[{ prompt: conversation("q") }], {
+      too_long: 1,
+    }]] as const
+  ) {
     const mixed = await Preparing.of({ "in/a.jsonl": [text, ...others] }, {
       inputs: [{ path: "DIR/in" }],
       needs: "prompt",

@@ -97,19 +97,19 @@ function roomless(): FakeHook {
   };
 }
 
-/** A run's groups, of fakes; `told`: how hub, agent and groups are started, and what they do. */
-function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
+/** A run's groups, of fakes; `reached`: how hub, agent and groups are started, and what they do. */
+function groupsOf(config: Fields, { artifacts, reached, hook }: GroupParts) {
   const fakes = (group: string) => {
     if (group === "reward") return scoring;
     return group.startsWith("sampler") ? new FakeSampler() : new FakeTrainer({ artifacts, hook });
   };
   const group = (spec: GroupSpec) => {
-    told.push(JSON.stringify(spec));
+    reached.push(JSON.stringify(spec));
     const fake = fakes(spec.group);
     return {
       call: (op: string, args: unknown, options: CallOptions) => {
         // Which stage finds that a model must be loaded is a matter of time.
-        told.push(JSON.stringify([spec.group, op === "load" ? null : options.key, op, args]));
+        reached.push(JSON.stringify([spec.group, op === "load" ? null : options.key, op, args]));
         return fake.call(op, args, options);
       },
       holds: () => Promise.resolve(false),
@@ -119,8 +119,8 @@ function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
     };
   };
   Workers.start = ({ artifacts: _, ...options }) => {
-    told.push(JSON.stringify(options));
-    return Promise.resolve({ group, dismissLeft() {}, stop() {} } as unknown as Workers);
+    reached.push(JSON.stringify(options));
+    return Promise.resolve({ group, dismissInherited() {}, stop() {} } as unknown as Workers);
   };
   return new WorkerGroups({
     run: "run",
@@ -128,7 +128,7 @@ function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
     blocks: workerBlocks(config)!,
     artifacts,
     recorded: [],
-    python: (kind, own) => Promise.resolve(own ?? kind),
+    python: (kind, userPython) => Promise.resolve(userPython ?? kind),
   });
 }
 
@@ -144,7 +144,7 @@ function specs(config: Fields): unknown[] {
   );
 }
 
-type Asked = { artifacts: ArtifactStore; told: string[]; hook?: FakeHook };
+type GroupParts = { artifacts: ArtifactStore; reached: string[]; hook?: FakeHook };
 
 /**
  * What the workers of a run and its stages receive, and its rows. @throws If the run is not done.
@@ -152,10 +152,10 @@ type Asked = { artifacts: ArtifactStore; told: string[]; hook?: FakeHook };
 async function received(config: Settings, hook?: FakeHook): Promise<string> {
   await writeFiles();
   const [store, artifacts] = [new MemoryStore(), new ArtifactStore(`${DIR}/artifacts`)];
-  const told: string[] = [];
+  const reached: string[] = [];
   const rows = await rowTables(config, { home: DIR });
   const start = Workers.start;
-  const groups = groupsOf(config, { artifacts, told, hook });
+  const groups = groupsOf(config, { artifacts, reached, hook });
   const dirs = { publications: here("p"), checkpoints: here("checkpoints/run"), run: here("r") };
   const resources = [
     provide(Rows, rows),
@@ -182,7 +182,7 @@ async function received(config: Settings, hook?: FakeHook): Promise<string> {
   const stages = store.rows("run").flatMap(({ kind, key, input_hash }) =>
     kind === "intent" || kind === "result" ? [`${kind} ${key} ${input_hash}`] : []
   );
-  return JSON.stringify([specs(config), read, [...new Set(told)].toSorted(), stages.toSorted()]);
+  return JSON.stringify([specs(config), read, [...new Set(reached)].toSorted(), stages.toSorted()]);
 }
 
 const held = ["eval", "held"].map((name) => ({ path: here(`${name}.jsonl`) }));
@@ -306,12 +306,12 @@ for (const flow of ALL) {
       valueAt(configOf(flow), path.split(".").slice(0, -1)) &&
       !(flow === "prepare" && path === "name") // Its card has the name.
     );
-    const left = [...elsewhere, ...IDLE[flow] ?? []];
+    const unread = [...elsewhere, ...IDLE[flow] ?? []];
     const below = MORE.filter(([of]) => of === flow).map(([, only]) => only);
     const found = (await silent(flow)).filter((path) =>
       !below.some((only) => path.startsWith(only))
     );
-    deepStrictEqual(found.toSorted(), left.toSorted());
+    deepStrictEqual(found.toSorted(), unread.toSorted());
   });
 }
 

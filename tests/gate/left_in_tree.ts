@@ -7,13 +7,13 @@ export async function strangers(): Promise<string[]> {
 }
 
 /** What the gate says of files that appeared while tests ran; null: none did. */
-export function leftLine(before: readonly string[], after: readonly string[]): string | null {
+export function strangersLine(before: readonly string[], after: readonly string[]): string | null {
   const known = new Set(before);
-  const left = after.filter((path) => !known.has(path));
-  if (left.length === 0) return null;
-  const more = left.length > 3 ? ` and ${left.length - 3} more` : "";
+  const added = after.filter((path) => !known.has(path));
+  if (added.length === 0) return null;
+  const more = added.length > 3 ? ` and ${added.length - 3} more` : "";
   return `FAILED ${
-    left.slice(0, 3).join(", ")
+    added.slice(0, 3).join(", ")
   }${more} appeared in the repository while tests ran. ` +
     "Fix: a test writes to a directory of its own (Deno.makeTempDir); if you made them, run again";
 }

@@ -17,7 +17,7 @@ export function cpuSeconds(): CpuSeconds {
 }
 
 /** Of all that was computed meanwhile, the part of this process's children. */
-export function ownPart(before: CpuSeconds, after: CpuSeconds): number {
+export function childrenPart(before: CpuSeconds, after: CpuSeconds): number {
   return Math.min(1, (after.children - before.children) / (after.machine - before.machine));
 }
 
@@ -34,7 +34,7 @@ export function countedSeconds(
   wall_s: number,
   { before, after, cores }: { before: CpuSeconds; after: CpuSeconds; cores: number },
 ): number {
-  const own_s = after.children - before.children;
-  const others_s = after.machine - before.machine - own_s;
-  return others_s > OTHERS_MAX * wall_s ? own_s / cores : wall_s;
+  const children_s = after.children - before.children;
+  const others_s = after.machine - before.machine - children_s;
+  return others_s > OTHERS_MAX * wall_s ? children_s / cores : wall_s;
 }

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { countedSeconds, cpuSeconds, ownPart, shareOf } from "./load.ts";
+import { childrenPart, countedSeconds, cpuSeconds, shareOf } from "./load.ts";
 
 const NONE = { machine: 0, children: 0 };
 
@@ -16,7 +16,7 @@ Deno.test("a file's seconds count on a quiet machine, its CPU time while others 
 });
 
 Deno.test("ownPart() is what others leave of the machine", () => {
-  const after = (children: number, machine: number) => ownPart(NONE, { children, machine });
+  const after = (children: number, machine: number) => childrenPart(NONE, { children, machine });
   deepStrictEqual([after(12, 12), after(12, 48), after(12, 11.9)], [1, 0.25, 1]);
 });
 
@@ -29,7 +29,7 @@ Deno.test("cpuSeconds() counts a child that has ended, for the machine too", asy
   const computes = "for (let i = 0, x = 0; i < 3e8; i++) x = (x * 31 + i) | 0";
   await new Deno.Command(Deno.execPath(), { args: ["eval", computes] }).output();
   const after = cpuSeconds();
-  const own_s = after.children - before.children;
-  ok(own_s > 0.05, `${own_s}`);
-  ok(after.machine - before.machine > own_s / 2, "the machine's are counted at other moments");
+  const children_s = after.children - before.children;
+  ok(children_s > 0.05, `${children_s}`);
+  ok(after.machine - before.machine > children_s / 2, "the machine's are counted at other moments");
 });

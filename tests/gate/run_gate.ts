@@ -3,8 +3,8 @@ import { git } from "./git.ts";
 import { missingLine, missingTools } from "../tools.ts";
 import { denoJob, type Ended, type Job, pytestJob, type Running, togetherJob } from "./job.ts";
 import { countOf } from "./report.ts";
-import { countedSeconds, cpuSeconds, ownPart } from "./load.ts";
-import { leftLine, strangers } from "./left_in_tree.ts";
+import { childrenPart, countedSeconds, cpuSeconds } from "./load.ts";
+import { strangers, strangersLine } from "./left_in_tree.ts";
 import { failuresOf, keepIfFailed, runJobs } from "./run_jobs.ts";
 import { PROMISES, suiteOf, testFiles } from "./suites.ts";
 import { slowness } from "./yardstick.ts";
@@ -47,7 +47,7 @@ export async function runGate(
   const total: Total = { passed: 0, failed: 0 };
   const checking = parts.length === 0 ? checks(total, running) : Promise.resolve();
   const env = await ensureTestEnvironments();
-  const made_s = seconds(began);
+  const environments_s = seconds(began);
   const dir = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
   for (const [name, value] of Object.entries({ ...env, ...ONE_THREAD })) Deno.env.set(name, value);
   const gate = { dir, env, running };
@@ -61,13 +61,13 @@ export async function runGate(
   });
   await checking;
   const times = ended.flatMap(({ seconds_of }) => [...seconds_of]).sort(([, a], [, b]) => b - a);
-  const slow = await tooSlow(times, { gate, part: ownPart(load, cpuSeconds()) });
+  const slow = await tooSlow(times, { gate, part: childrenPart(load, cpuSeconds()) });
   addUp(total, ended);
-  const left = leftLine(before, await strangers());
-  if (left !== null) console.log(left);
-  total.failed += slow.length + (left === null ? 0 : 1);
+  const strangersText = strangersLine(before, await strangers());
+  if (strangersText !== null) console.log(strangersText);
+  total.failed += slow.length + (strangersText === null ? 0 : 1);
   const took_s = seconds(began);
-  tellTimes(times, { slow, took_s, made_s });
+  tellTimes(times, { slow, took_s, environments_s });
   if (parts.length === 0) {
     await record({ ...total, seconds: Math.round(took_s) });
   }
@@ -194,10 +194,10 @@ function addUp(total: Total, ended: readonly Ended[]): void {
 
 function tellTimes(
   times: readonly FileTime[],
-  { slow, took_s, made_s }: {
+  { slow, took_s, environments_s }: {
     slow: [string, number][];
     took_s: number;
-    made_s: number;
+    environments_s: number;
   },
 ): void {
   console.log(`The ${SLOWEST} slowest files:`);
@@ -213,7 +213,9 @@ function tellTimes(
     );
   }
   console.log(
-    `The gate took ${minutes(took_s)}, of which ${minutes(made_s)} went to its environments ` +
+    `The gate took ${minutes(took_s)}, of which ${
+      minutes(environments_s)
+    } went to its environments ` +
       `(limits on two cores: ${LIMIT_MIN.bare} min from nothing, ${LIMIT_MIN.made} min with environments)`,
   );
 }

@@ -5,8 +5,8 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { installedPackages } from "../../workers/environments/installed_packages.ts";
-import { madeOnce, placeOf } from "../../workers/environments/made_once.ts";
-import { Making } from "../../workers/environments/making.ts";
+import { createOnce, placeOf } from "../../workers/environments/create_once.ts";
+import { Creation } from "../../workers/environments/creation.ts";
 import { environmentsDir } from "../../workers/mod.ts";
 import { basePython } from "../../workers/environments/python_interpreter.ts";
 import { installByPip } from "../../workers/environments/uv.ts";
@@ -43,10 +43,10 @@ async function ensureRuff(): Promise<string> {
     text,
     python: python.build,
   });
-  const steps = new Making(place, {
+  const steps = new Creation(place, {
     onProgress: ({ text }) => console.log(text),
   });
-  const interpreter = await madeOnce(place, {
+  const interpreter = await createOnce(place, {
     onWait: () => steps.say("waiting for another process that is creating it"),
     make: (path) => installByPip(path, { python, steps, lock: RUFF }),
     check: (path) => installedPackages(path, { locks: [RUFF] }),

@@ -49,11 +49,11 @@ Deno.test("format takes time linear in the completion, whatever the pattern", ()
 Deno.test("format.score() is 0 or 1 for any text", () => {
   const part = fc.constantFrom("<think>", "</think>", "<answer>", "</answer>", "<", ">", "a", "\n");
   fc.assert(fc.property(fc.array(part), fc.boolean(), (parts, text_outside) => {
-    const given = score(parts.join(""), { ...TAGS, text_outside });
+    const scored = score(parts.join(""), { ...TAGS, text_outside });
     const counted = ["<think>", "</think>", "<answer>", "</answer>"]
       .every((tag) => parts.filter((one) => one === tag).length === 1);
-    if (given === 1) strictEqual(counted, true);
-    else strictEqual(given, 0);
+    if (scored === 1) strictEqual(counted, true);
+    else strictEqual(scored, 0);
   }));
 });
 

@@ -3,29 +3,29 @@ import fc from "fast-check";
 import { RewardConfig, rowCheck, scoringFunctions } from "../../rewards/mod.ts";
 import { judge, scoreByJudge, unableToJudge } from "../../rewards/judge.ts";
 
-type Asked = { path: string; key: string | null; body: Record<string, unknown> };
+type JudgeRequest = { path: string; key: string | null; body: Record<string, unknown> };
 
 /** An API like OpenAI's whose model answers with `reply` of the user's message. */
 async function withApi<T>(
   reply: (message: string) => string | null | Response,
-  body: (url: string, asked: Asked[]) => Promise<T>,
+  body: (url: string, requests: JudgeRequest[]) => Promise<T>,
 ): Promise<T> {
-  const asked: Asked[] = [];
+  const requests: JudgeRequest[] = [];
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     async (request) => {
       const path = new URL(request.url).pathname;
       const key = request.headers.get("authorization");
       const sent = request.method === "POST" ? await request.json() : {};
-      asked.push({ path, key, body: sent });
-      const given = reply(sent.messages?.at(-1).content ?? "");
-      return given instanceof Response
-        ? given
-        : Response.json({ choices: [{ message: { role: "assistant", content: given } }] });
+      requests.push({ path, key, body: sent });
+      const answer = reply(sent.messages?.at(-1).content ?? "");
+      return answer instanceof Response
+        ? answer
+        : Response.json({ choices: [{ message: { role: "assistant", content: answer } }] });
     },
   );
   try {
-    return await body(`http://127.0.0.1:${server.addr.port}/v1`, asked);
+    return await body(`http://127.0.0.1:${server.addr.port}/v1`, requests);
   } finally {
     await server.shutdown();
   }
@@ -38,12 +38,12 @@ const sample = (completion = "Paris") => ({
   signal: new AbortController().signal,
 });
 
-const settings = (own: Record<string, unknown>) =>
+const settings = (changes: Record<string, unknown>) =>
   judge.config.parse({
     url: "http://127.0.0.1:1/v1",
     model: "judge",
     template: "{completion}",
-    ...own,
+    ...changes,
   });
 
 /** A clock that only sleeping moves. */
@@ -54,9 +54,9 @@ function counted() {
 }
 
 Deno.test("judge sends what its template names, and reads the last verdict", async () => {
-  await withApi(() => "Not [[1]]. It is right: [[8]]", async (url, asked) => {
+  await withApi(() => "Not [[1]]. It is right: [[8]]", async (url, requests) => {
     const template = 'Q {prompt} A {completion} R {answer} {rubric} {"json": 1}';
-    const own = settings({
+    const judgeSettings = settings({
       url: `${url}/`,
       template,
       system: "Judge.",
@@ -64,10 +64,10 @@ Deno.test("judge sends what its template names, and reads the last verdict", asy
       highest: 10,
       request: { seed: 1, temperature: 0.5, max_tokens: null },
     });
-    strictEqual(await scoreByJudge(sample(), own), 0.8);
-    strictEqual(asked[0]!.path, "/v1/chat/completions");
-    strictEqual(asked[0]!.key, null);
-    deepStrictEqual(asked[0]!.body, {
+    strictEqual(await scoreByJudge(sample(), judgeSettings), 0.8);
+    strictEqual(requests[0]!.path, "/v1/chat/completions");
+    strictEqual(requests[0]!.key, null);
+    deepStrictEqual(requests[0]!.body, {
       model: "judge",
       messages: [
         { role: "system", content: "Judge." },
@@ -90,9 +90,9 @@ Deno.test("what a model or a row wrote is not filled in again", async () => {
       }),
       async (parts) => {
         const completion = parts.join("");
-        await withApi(() => "[[1]]", async (url, asked) => {
+        await withApi(() => "[[1]]", async (url, requests) => {
           await scoreByJudge(sample(completion), settings({ url, template: "<{completion}>" }));
-          const [message] = asked[0]!.body.messages as { content: string }[];
+          const [message] = requests[0]!.body.messages as { content: string }[];
           strictEqual(message!.content, `<${completion}>`);
         });
       },
@@ -102,15 +102,15 @@ Deno.test("what a model or a row wrote is not filled in again", async () => {
 });
 
 Deno.test("a verdict is a word of `verdicts`, or a number", async () => {
-  const scored = (reply: string | null, own: Record<string, unknown>) =>
-    withApi(() => reply, (url) => scoreByJudge(sample(), settings({ url, ...own }), counted()));
+  const scored = (reply: string | null, changes: Record<string, unknown>) =>
+    withApi(() => reply, (url) => scoreByJudge(sample(), settings({ url, ...changes }), counted()));
   const verdicts = { yes: 1, no: -0.5 };
   strictEqual(await scored("[[ YES ]]", { verdicts }), 1);
   strictEqual(await scored("[[no]]", { verdicts }), -0.5);
   strictEqual(await scored("[[3.5]]", {}), 3.5);
   strictEqual(await scored("Grade: 4", { pattern: "Grade: (\\d)", lowest: 1, highest: 5 }), 0.75);
-  const fails = (reply: string | null, own: Record<string, unknown>, why: RegExp) =>
-    rejects(scored(reply, own), why);
+  const fails = (reply: string | null, changes: Record<string, unknown>, why: RegExp) =>
+    rejects(scored(reply, changes), why);
   await fails("[[maybe]]", { verdicts }, /because the judge's verdict 'maybe' is none of yes, no$/);
   await fails("[[maybe]]", {}, /the judge's verdict 'maybe' is not a number$/);
   await fails("[[ ]]", {}, /is not a number$/);
@@ -121,11 +121,11 @@ Deno.test("a verdict is a word of `verdicts`, or a number", async () => {
 
 Deno.test("a judge that answers 429 is asked again", async () => {
   const busy = [new Response("busy", { status: 429, headers: { "retry-after": "3" } })];
-  await withApi(() => busy.pop() ?? "[[1]]", async (url, asked) => {
+  await withApi(() => busy.pop() ?? "[[1]]", async (url, requests) => {
     const clock = counted();
     strictEqual(await scoreByJudge(sample(), settings({ url }), clock), 1);
     deepStrictEqual(clock.slept, [3000]);
-    strictEqual(asked.length, 2);
+    strictEqual(requests.length, 2);
     strictEqual(await scoreByJudge(sample(), settings({ url, lowest: 0, highest: 2 }), clock), 0.5);
   });
 });
@@ -142,31 +142,31 @@ Deno.test("the key is sent; a missing or refused one is found before the run sta
     match(refused.why, /refuses the key \(401\)$/);
     ok(!JSON.stringify(refused).includes("secret"));
   });
-  await withApi(() => "[[1]]", async (url, asked) => {
+  await withApi(() => "[[1]]", async (url, requests) => {
     strictEqual(await unableToJudge({ url, key_env }), null);
     await scoreByJudge(sample(), settings({ url, key_env }));
-    deepStrictEqual(asked.map((one) => one.key), ["Bearer secret", "Bearer secret"]);
-    strictEqual(asked[0]!.path, "/v1/models");
+    deepStrictEqual(requests.map((one) => one.key), ["Bearer secret", "Bearer secret"]);
+    strictEqual(requests[0]!.path, "/v1/models");
   });
   Deno.env.delete(key_env);
   match((await unableToJudge({ url: "http://127.0.0.1:1/v1" }))!.why, /cannot be reached/);
 });
 
 Deno.test("judge's settings are checked before anything starts", () => {
-  const problem = (own: Record<string, unknown>) =>
+  const problem = (changes: Record<string, unknown>) =>
     RewardConfig.safeParse({
       name: "judge",
       url: "http://a/v1",
       model: "m",
       template: "{completion}",
-      ...own,
+      ...changes,
     })
       .error?.issues[0]?.message ?? null;
   strictEqual(problem({}), null);
   strictEqual(problem({ lowest: 0, highest: 1 }), null);
   const scale = "needs `verdicts`, or `lowest` below `highest`, or none of them";
-  for (const own of [{ lowest: 1 }, { highest: 1 }, { lowest: 2, highest: 1 }]) {
-    strictEqual(problem(own), scale);
+  for (const changes of [{ lowest: 1 }, { highest: 1 }, { lowest: 2, highest: 1 }]) {
+    strictEqual(problem(changes), scale);
   }
   strictEqual(problem({ verdicts: { a: 1 }, lowest: 0, highest: 1 }), scale);
   strictEqual(problem({ template: "{prompt}" }), "must contain {completion}");

@@ -55,10 +55,10 @@ const LIMITS = { timeout_ms: 60_000 };
 Deno.test("remote asks by OpenRLHF's protocol and returns score and metrics", async () => {
   const answer = { rewards: [0.5], scores: [1], extra_logs: { length: [3], kind: "x", n: 2 } };
   await withServer([json(answer)], async (url, seen) => {
-    const [given] = await Promise.all([
+    const [scored] = await Promise.all([
       scoreRemotely(sample(), { url, ...LIMITS }, counted()),
     ]);
-    deepStrictEqual(given, { score: 0.5, metrics: { filter_score: 1, length: 3, n: 2 } });
+    deepStrictEqual(scored, { score: 0.5, metrics: { filter_score: 1, length: 3, n: 2 } });
     deepStrictEqual(seen[0]!.body, { query: ["1+1=2"], prompts: ["1+1="], labels: ["2"] });
   });
 });
@@ -80,8 +80,8 @@ Deno.test("remote asks a failing server again, with one key, when it says", asyn
   ];
   await withServer(answers, async (url, seen) => {
     const clock = counted();
-    const given = await scoreRemotely(sample(), { url, ...LIMITS }, clock);
-    deepStrictEqual(given, { score: 1, metrics: {} });
+    const scored = await scoreRemotely(sample(), { url, ...LIMITS }, clock);
+    deepStrictEqual(scored, { score: 1, metrics: {} });
     deepStrictEqual(clock.slept, [7000, 500, 1000]);
     match(seen[0]!.key!, /^[0-9a-f]{64}$/);
     deepStrictEqual(new Set(seen.map(({ key }) => key)).size, 1);
@@ -135,9 +135,9 @@ Deno.test("remote stops waiting at its time limit and at the run's end", async (
       /because it did not answer in time$/,
     );
     const ended = new AbortController();
-    const asked = scoreRemotely(sample(ended.signal), { url, ...LIMITS }, clock);
+    const scoring = scoreRemotely(sample(ended.signal), { url, ...LIMITS }, clock);
     ended.abort(new Error("cancelled"));
-    await rejects(asked, /cancelled/);
+    await rejects(scoring, /cancelled/);
     hanging.resolve(new Response());
   });
 });

@@ -3,12 +3,12 @@ import { z } from "zod";
 import { ask, limited, reached, readJson, requestKey } from "../../rewards/server.ts";
 
 /** Asks a server that is busy once, with this `Retry-After`, and returns how long it was left. */
-async function leftFor(after: string, date?: string): Promise<number | null> {
+async function waitAfter(after: string, date?: string): Promise<number | null> {
   const slept: number[] = [];
-  let asked = 0;
+  let requests = 0;
   await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
-    asked += 1;
-    return asked > 1 ? new Response("done") : new Response("busy", {
+    requests += 1;
+    return requests > 1 ? new Response("done") : new Response("busy", {
       status: 429,
       headers: { "retry-after": after, ...(date && { date }) },
     });
@@ -21,11 +21,11 @@ async function leftFor(after: string, date?: string): Promise<number | null> {
 }
 
 Deno.test("ask() waits as long as Retry-After says, in seconds or until a date", async () => {
-  strictEqual(await leftFor("7"), 7000);
+  strictEqual(await waitAfter("7"), 7000);
   const date = "Wed, 21 Oct 2026 07:28:00 GMT";
-  strictEqual(await leftFor("Wed, 21 Oct 2026 07:28:09 GMT", date), 9000);
+  strictEqual(await waitAfter("Wed, 21 Oct 2026 07:28:09 GMT", date), 9000);
   for (const nonsense of ["", "0", "soon", "-3", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
-    strictEqual(await leftFor(nonsense), 250, nonsense);
+    strictEqual(await waitAfter(nonsense), 250, nonsense);
   }
 });
 

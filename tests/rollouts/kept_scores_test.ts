@@ -15,17 +15,20 @@ class Kept extends Map<string, KeptScore> implements KeptScores {
   }
 }
 
-type Said = { unit?: "sample" | "group"; code?: string; loaded?: string };
+type PoolAnswers = { unit?: "sample" | "group"; code?: string; loaded?: string };
 
 /** Scores a completion by its length; `none` and `bad` have no score. */
-function pool({ unit = "sample", code = "c", loaded = code }: Said, asked: string[][]): Operator {
+function pool(
+  { unit = "sample", code = "c", loaded = code }: PoolAnswers,
+  batches: string[][],
+): Operator {
   return {
     call(op, args) {
       if (op === "identify") {
         return Promise.resolve({ outputs: [{ code, unit }], blobs: [], generation: 1 });
       }
       const { items } = args as { items: { id: string; completion: string }[] };
-      asked.push(items.map(({ completion }) => completion));
+      batches.push(items.map(({ completion }) => completion));
       const results = items.map(({ id, completion }) => {
         if (completion === "none") return scoredItem({ id, outcome: "none", code: loaded });
         if (completion === "bad") return scoredItem({ id, outcome: "error", error: "x" });
@@ -38,21 +41,25 @@ function pool({ unit = "sample", code = "c", loaded = code }: Said, asked: strin
 }
 
 /** What two scorers over one store are asked, and what they give. */
-async function twice(texts: string[], again: string[], said: Said & { then?: Said } = {}) {
-  const [kept, asked] = [new Kept(), [] as string[][]];
+async function twice(
+  texts: string[],
+  again: string[],
+  answers: PoolAnswers & { then?: PoolAnswers } = {},
+) {
+  const [kept, batches] = [new Kept(), [] as string[][]];
   const functions = [{ ...there("f"), kept: { code: null } }];
   const artifacts = { put: () => Promise.reject(new Error("nothing is long here")) };
   const scores = [];
-  for (const [completions, how] of [[texts, said], [again, said.then ?? said]] as const) {
-    const scorer = new RewardScorer({ pool: pool(how, asked), artifacts, kept });
+  for (const [completions, how] of [[texts, answers], [again, answers.then ?? answers]] as const) {
+    const scorer = new RewardScorer({ pool: pool(how, batches), artifacts, kept });
     scores.push(await scorer.score(group(functions, completions), options));
   }
-  return { asked, first: scores[0]!, second: scores[1]!, kept };
+  return { batches, first: scores[0]!, second: scores[1]!, kept };
 }
 
 Deno.test("a result is computed once for each code, row and completion", async () => {
-  const { asked, first, second } = await twice(["a", "bb"], ["bb", "ccc", "a"]);
-  deepStrictEqual(asked, [["a", "bb"], ["ccc"]]);
+  const { batches, first, second } = await twice(["a", "bb"], ["bb", "ccc", "a"]);
+  deepStrictEqual(batches, [["a", "bb"], ["ccc"]]);
   deepStrictEqual(second.map(({ reward, parts }) => [reward, parts]), [
     [2, { f: 2, "f/letters": 2 }],
     [3, { f: 3, "f/letters": 3 }],
@@ -62,33 +69,33 @@ Deno.test("a result is computed once for each code, row and completion", async (
 });
 
 Deno.test("what does not apply is kept, and what failed is asked again", async () => {
-  const { asked, second } = await twice(["none", "bad"], ["none", "bad"]);
-  deepStrictEqual(asked, [["none", "bad"], ["bad"]]);
+  const { batches, second } = await twice(["none", "bad"], ["none", "bad"]);
+  deepStrictEqual(batches, [["none", "bad"], ["bad"]]);
   deepStrictEqual(second.map(({ failed }) => failed), ["reward_none", "reward_error"]);
 });
 
 Deno.test("a function of a group is asked about the whole group, or not at all", async () => {
-  const said: Said = { unit: "group" };
-  deepStrictEqual((await twice(["a", "bb"], ["a", "bb"], said)).asked, [["a", "bb"]]);
-  deepStrictEqual((await twice(["a", "bb"], ["a", "ccc"], said)).asked, [
+  const answers: PoolAnswers = { unit: "group" };
+  deepStrictEqual((await twice(["a", "bb"], ["a", "bb"], answers)).batches, [["a", "bb"]]);
+  deepStrictEqual((await twice(["a", "bb"], ["a", "ccc"], answers)).batches, [
     ["a", "bb"],
     ["a", "ccc"],
   ]);
 });
 
 Deno.test("other code is asked again, and code that changed meanwhile keeps nothing", async () => {
-  deepStrictEqual((await twice(["a"], ["a"], { then: { code: "d" } })).asked, [["a"], ["a"]]);
-  const { kept, asked } = await twice(["a"], ["a"], { loaded: "edited" });
-  deepStrictEqual([kept.size, asked.length], [0, 2]);
+  deepStrictEqual((await twice(["a"], ["a"], { then: { code: "d" } })).batches, [["a"], ["a"]]);
+  const { kept, batches } = await twice(["a"], ["a"], { loaded: "edited" });
+  deepStrictEqual([kept.size, batches.length], [0, 2]);
 });
 
 Deno.test("a reward that is not kept is never asked what it is", async () => {
-  const asked: string[][] = [];
+  const batches: string[][] = [];
   const kept = new Kept();
   const artifacts = { put: () => Promise.reject(new Error("nothing is long here")) };
-  const scorer = new RewardScorer({ pool: pool({}, asked), artifacts, kept });
+  const scorer = new RewardScorer({ pool: pool({}, batches), artifacts, kept });
   for (let i = 0; i < 2; i++) await scorer.score(group([there("f")], ["a"]), options);
-  deepStrictEqual([asked.length, kept.size], [2, 0]);
+  deepStrictEqual([batches.length, kept.size], [2, 0]);
 });
 
 Deno.test("a score of the engine is kept by its own code, as soon as it is there", async () => {

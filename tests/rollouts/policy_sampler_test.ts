@@ -54,8 +54,8 @@ Deno.test("PolicySampler.generate() sends a row's prompt and tools, no columns",
   const of = await published("with-tools", 0.5);
   const tools = '[{"type":"function"}]';
   const row = { row_id: "r", prompt: [{ role: "user", content: "q" }], tools };
-  const asked: Slab = { id: "1-1", draws: [{ draw: 1, row: { ...row, columns: { tools } } }] };
-  await sampler.generate({ ...work(of), slab: asked }, caller());
+  const slab: Slab = { id: "1-1", draws: [{ draw: 1, row: { ...row, columns: { tools } } }] };
+  await sampler.generate({ ...work(of), slab: slab }, caller());
   const { args } = operator.calls.find(({ op }) => op === "generate")!;
   deepStrictEqual((args as { slab: Slab }).slab.draws[0]!.row, { ...row, columns: {} });
 });
@@ -63,16 +63,16 @@ Deno.test("PolicySampler.generate() sends a row's prompt and tools, no columns",
 Deno.test("PolicySampler.generate() has a dropped publication written again", async () => {
   const v1 = await published("dropped", 1);
   await Deno.remove(v1.publication.dir, { recursive: true });
-  const asked: string[] = [];
+  const republished: string[] = [];
   const republish = async ({ policy }: Published) => {
-    asked.push(policy.version);
+    republished.push(policy.version);
     await published(policy.version, 1);
   };
   const operator = new FakeSampler();
   const sampler = new PolicySampler({ operators: [operator], republish });
   strictEqual((await sampler.generate(work(v1), caller())).version, "dropped");
   await sampler.generate(work(v1, 1), caller());
-  deepStrictEqual(asked, ["dropped"]);
+  deepStrictEqual(republished, ["dropped"]);
 });
 
 Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn", async () => {
@@ -128,14 +128,14 @@ Deno.test("PolicySampler.generate() resumes a slab on the sampler that has it", 
 
 Deno.test("PolicySampler.generate() does not depend on which sampler makes the slab", async () => {
   const v1 = await published("v1", 1);
-  const made = await Promise.all([1, 2].map(async (count) => {
+  const generations = await Promise.all([1, 2].map(async (count) => {
     const sampler = new PolicySampler({
       operators: Array.from({ length: count }, () => new FakeSampler()),
     });
     await Promise.all([0, 1].map((draw) => sampler.generate(work(v1, draw), caller())));
     return decodeSlab((await sampler.generate(work(v1, 2), caller())).slab);
   }));
-  deepStrictEqual(made[0], made[1]);
+  deepStrictEqual(generations[0], generations[1]);
 });
 
 Deno.test("PolicySampler.generate() records a recovery of lost weights", async () => {

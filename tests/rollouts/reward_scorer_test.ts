@@ -53,10 +53,10 @@ const options = {
 };
 
 function pool(
-  said: Parameters<typeof scoredItem>[0][],
+  items: Parameters<typeof scoredItem>[0][],
   calls: { args: unknown; options: CallOptions }[] = [],
 ): Operator {
-  const results = said.map(scoredItem);
+  const results = items.map(scoredItem);
   return {
     call(_, args, options) {
       calls.push({ args, options });
@@ -182,14 +182,14 @@ Deno.test("RewardScorer sums the rewards that apply, and whose condition applies
 Deno.test("RewardScorer weighs what applies, for any answers", async () => {
   const answer = fc.option(fc.integer({ min: -8, max: 8 }), { nil: null });
   const samples = fc.array(fc.tuple(answer, answer, answer), { minLength: 1, maxLength: 6 });
-  await fc.assert(fc.asyncProperty(samples, async (said) => {
+  await fc.assert(fc.asyncProperty(samples, async (answersOfAll) => {
     const weights = [1, 2, -0.5];
     const functions = weights.map((weight, i) =>
-      here(`f${i}`, ({ completion }) => said[Number(completion)]![i]!, weight)
+      here(`f${i}`, ({ completion }) => answersOfAll[Number(completion)]![i]!, weight)
     );
-    const texts = said.map((_, place) => String(place));
+    const texts = answersOfAll.map((_, place) => String(place));
     const scores = await scorerOf(null).score(group(functions, texts), options);
-    const wanted = said.map((answers) => {
+    const wanted = answersOfAll.map((answers) => {
       if (answers.every((one) => one === null)) return null;
       return answers.reduce<number>((sum, one, i) => sum + weights[i]! * (one ?? 0), 0);
     });
@@ -221,9 +221,9 @@ Deno.test("RewardScorer gives a reward model the prompt and the tools before any
   const judge: ScoringFunction = { ...there("judge"), source: null, model };
   const prompt = [{ role: "user", content: "p" }];
   const tools = '[{"type":"function"}]';
-  const asked = group([judge]);
+  const request = group([judge]);
   const scored = await scorerOf(pool(results, calls))
-    .score({ ...asked, row: { ...asked.row, prompt, tools } }, options);
+    .score({ ...request, row: { ...request.row, prompt, tools } }, options);
   deepStrictEqual(calls[0]!.args, {
     model,
     shared: { json: JSON.stringify({ prompt, tools }) },
@@ -257,8 +257,8 @@ Deno.test("RewardScorer finds the sample of a pool's answer by its id", async ()
   strictEqual((calls[1]!.args as { style: string }).style, "trl");
   await scorer.score(group([{ ...there("mine"), settings: { credit: "all" } }]), options);
   strictEqual((calls[2]!.args as { settings: string }).settings, '{"credit":"all"}');
-  const given = { prompt: "p", row_prompt: "p", prompt_ids: [1], columns: { extra: 7 } };
-  deepStrictEqual(shared, { json: JSON.stringify({ ...given, answer: "bb" }) });
+  const fields = { prompt: "p", row_prompt: "p", prompt_ids: [1], columns: { extra: 7 } };
+  deepStrictEqual(shared, { json: JSON.stringify({ ...fields, answer: "bb" }) });
   deepStrictEqual((items as unknown[])[1], {
     id: "1",
     completion: "bb",
@@ -274,9 +274,9 @@ Deno.test("RewardScorer sends a long row once, as one artifact", async () => {
   const ref = { sha256: "0".repeat(64), bytes: 1 };
   const artifacts = { put: (bytes: Uint8Array) => (put.push(bytes), Promise.resolve(ref)) };
   const unused = "x".repeat(660_000);
-  const asked = group([there("one"), there("two")], Array(8).fill("a"));
-  const row = { ...asked.row, columns: { unused } };
-  await new RewardScorer({ pool: pool([], calls), artifacts }).score({ ...asked, row }, options);
+  const request = group([there("one"), there("two")], Array(8).fill("a"));
+  const row = { ...request.row, columns: { unused } };
+  await new RewardScorer({ pool: pool([], calls), artifacts }).score({ ...request, row }, options);
   deepStrictEqual(calls.map(({ args }) => (args as { shared: unknown }).shared), [
     { artifact: ref },
     {
@@ -315,9 +315,9 @@ Deno.test("RewardScorer gives the pool a context's signal and durability", async
   const context = new Context();
   await scorerOf(pool([], calls)).score(group([there("mine")]), context);
   context.abort();
-  const given = calls[0]!.options;
-  strictEqual(given.signal!.aborted, true);
-  await rejects(given.durable!(), /score_group\/x is not durable/);
+  const callOptions = calls[0]!.options;
+  strictEqual(callOptions.signal!.aborted, true);
+  await rejects(callOptions.durable!(), /score_group\/x is not durable/);
 });
 
 Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", async () => {

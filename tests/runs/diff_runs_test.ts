@@ -86,9 +86,12 @@ Deno.test("diff: other draws, another algorithm and another graph are told as su
     algorithm: { name: "grpo", clip_low: 0.3 },
     checkpoints: { every_rounds: 3 },
   });
-  const told = await diff(home, "a", "c");
-  ok(told.config.some(({ path }) => path === "algorithm.clip_low"));
-  deepStrictEqual(told.loops[0]!.versions, { round: "round/1", what: ["the loss's expression"] });
+  const difference = await diff(home, "a", "c");
+  ok(difference.config.some(({ path }) => path === "algorithm.clip_low"));
+  deepStrictEqual(difference.loops[0]!.versions, {
+    round: "round/1",
+    what: ["the loss's expression"],
+  });
   await executed(home, "d", {
     evaluate: { problems: 2 },
     data: { train: [{ path: `${home.dir}/train.jsonl` }], eval: [{ path: "e" }] },
@@ -104,8 +107,8 @@ Deno.test("why explains a prefix by its parent, and suggests keys that exist", a
   await executed(home, "a");
   await forked(home, "b");
   const head = (await home.store.head("b"))!;
-  const own = await whyEntry(home.store, head, "round/4/train_policy");
-  deepStrictEqual([own.run, own.stage, own.waited_for?.key], [
+  const entry = await whyEntry(home.store, head, "round/4/train_policy");
+  deepStrictEqual([entry.run, entry.stage, entry.waited_for?.key], [
     "b",
     "train_policy@1",
     "round/4/assign_credit",

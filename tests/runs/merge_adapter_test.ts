@@ -33,10 +33,10 @@ Deno.test("mergeAdapter() refuses runs without an adapter and places to write", 
 });
 
 Deno.test("mergeAdapter() opens the base as the run opened it", async () => {
-  const told = `${home.dir}/told`;
+  const recordFile = `${home.dir}/told`;
   const python = await fakePython(
     home.dir,
-    `case "$*" in *merge_adapter*) printf '%s' "$5" > '${told}';; *find_spec*) ;; ` +
+    `case "$*" in *merge_adapter*) printf '%s' "$5" > '${recordFile}';; *find_spec*) ;; ` +
       `*) echo 3.11.0 /p;; esac`,
   );
   const model = { trust_remote_code: true, open_with_missing: true, open_with_unexpected: false };
@@ -45,5 +45,5 @@ Deno.test("mergeAdapter() opens the base as the run opened it", async () => {
   await Deno.mkdir(`${home.dir}/runs/b/final`, { recursive: true });
   await Deno.writeTextFile(`${home.dir}/runs/b/final/adapter_config.json`, "{}");
   strictEqual(await mergeAdapter(home, (await home.store.head("b"))!, { target: null }), 0);
-  deepStrictEqual(JSON.parse(await Deno.readTextFile(told)), model);
+  deepStrictEqual(JSON.parse(await Deno.readTextFile(recordFile)), model);
 });

@@ -13,25 +13,28 @@ async function verified(limits: Partial<WorkersConfig>) {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { workers: limits });
   await executeFake(home, "a");
-  const asked: WorkerGroupsOptions[] = [];
+  const opened: WorkerGroupsOptions[] = [];
   const workers = (options: WorkerGroupsOptions) => {
-    asked.push(options);
+    opened.push(options);
     return fakeRedo(options);
   };
   const { equal } = await verifyRun(home, (await home.store.head("a"))!, { workers });
   return {
     equal,
-    options: asked[0]!,
-    left: [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name),
+    options: opened[0]!,
+    entries: [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name),
   };
 }
 
 Deno.test("verify allows silence up to its own limit, or a longer one of the run", async () => {
   for (
-    const [recorded, own] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [86_400, 86_400]] as const
+    const [recorded, expected] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [
+      86_400,
+      86_400,
+    ]] as const
   ) {
     const { equal, options } = await verified({ no_progress_s: recorded });
-    deepStrictEqual([equal, options.blocks.workers.no_progress_s], [true, own]);
+    deepStrictEqual([equal, options.blocks.workers.no_progress_s], [true, expected]);
   }
   strictEqual(NO_PROGRESS_S, 3600);
 });
@@ -49,9 +52,9 @@ Deno.test("verify has none of the run's time limits, because another machine may
 });
 
 Deno.test("verify redoes on a separate trainer and removes its directory", async () => {
-  const { options, left } = await verified({});
+  const { options, entries } = await verified({});
   strictEqual(options.blocks.sampler.replicas, 0);
-  deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
+  deepStrictEqual(entries.filter((name) => name.startsWith("verify")), []);
 });
 
 Deno.test("verify removes its directory when its workers cannot start", async () => {
@@ -84,8 +87,8 @@ Deno.test("verify of a run without a version asks for no worker and no environme
     verifyRun(home, (await home.store.head("a"))!, { workers }),
     /Cannot verify run 'a' because it has recorded no policy version yet/,
   );
-  const left = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
-  deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
+  const entries = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
+  deepStrictEqual(entries.filter((name) => name.startsWith("verify")), []);
 });
 
 async function doneHome(): Promise<Home> {

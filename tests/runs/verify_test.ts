@@ -24,7 +24,7 @@ async function done(overrides: (model: string) => Parameters<typeof onlineConfig
   const ranks = new FakeTrainer({ artifacts });
   const verify = async (
     { over = store as Store, ...options }: { over?: Store; from?: number; spoilt?: string } = {},
-  ): Promise<Verified & { told: VerifiedVersion[] }> => {
+  ): Promise<Verified & { reported: VerifiedVersion[] }> => {
     const recorded = (await rowsToRedo(over, head)).map(({ kind, key, value }) => ({
       kind,
       key,
@@ -38,8 +38,8 @@ async function done(overrides: (model: string) => Parameters<typeof onlineConfig
       recorded,
       checkpoints_dir: `${dir}/verify/checkpoints`,
     });
-    const told: VerifiedVersion[] = [];
-    const onVersion = (version: VerifiedVersion) => void told.push(version);
+    const reported: VerifiedVersion[] = [];
+    const onVersion = (version: VerifiedVersion) => void reported.push(version);
     const verified = await verifyVersions(over, head, {
       artifacts,
       trainer,
@@ -47,7 +47,7 @@ async function done(overrides: (model: string) => Parameters<typeof onlineConfig
       onVersion,
       ...options,
     });
-    return { ...verified, told };
+    return { ...verified, reported };
   };
   return { store, artifacts, dir, ranks, verify, head };
 }
@@ -72,9 +72,9 @@ function changed(store: Store, kind: string, change: (value: never, n: number) =
 
 Deno.test("verify redoes every version once and finds what was recorded", async () => {
   const { ranks, verify } = await done();
-  const { equal, versions, told } = await verify();
+  const { equal, versions, reported } = await verify();
   ok(equal);
-  deepStrictEqual(versions, told);
+  deepStrictEqual(versions, reported);
   deepStrictEqual(versions.map(({ number }) => number), [0, 1, 2, 3, 4, 5]);
   deepStrictEqual(versions.map(({ round }) => round), [
     null,

@@ -42,18 +42,18 @@ export class Machine {
         agent.exited.then(() => process.kill());
         const running = { host, agent, process };
         this.#running.push(running);
-        return this.#told(engine, running);
+        return this.#processOf(engine, running);
       },
       find: () => {
         const found = this.#living.findLast((running) => running.host === host);
         if (!found) return null;
         const { agentId: agent_id } = found.agent;
-        return { agent_id, process: this.#told(engine, found), nonce: null };
+        return { agent_id, process: this.#processOf(engine, found), nonce: null };
       },
     };
   }
 
-  #told(engine: SimulatedProcess, { agent, process }: Running): AgentProcess {
+  #processOf(engine: SimulatedProcess, { agent, process }: Running): AgentProcess {
     const { world, destroys } = this.options;
     const exited = new Promise<string>((resolve) =>
       process.onDeath(() =>

@@ -10,7 +10,7 @@ import {
 import type { AgentLine, AgentMessage, EngineMessage, LineListener } from "../../workers/mod.ts";
 import { Events } from "../workers/fixtures.ts";
 
-type Said<T extends AgentMessage["type"]> = Extract<AgentMessage, { type: T }>;
+type Heard<T extends AgentMessage["type"]> = Extract<AgentMessage, { type: T }>;
 type Message = { type: EngineMessage["type"] } & Record<string, unknown>;
 
 const START = { agent_id: "a", hub_file: "unused", log_path: "unused" };
@@ -78,12 +78,12 @@ class Engine {
     this.ask({ type: "task", task, op, args: { json: JSON.stringify(args) }, ...work });
   }
 
-  async said<T extends AgentMessage["type"]>(type: T): Promise<Said<T>> {
-    return await this.heard.until((message) => message.type === type) as Said<T>;
+  async next<T extends AgentMessage["type"]>(type: T): Promise<Heard<T>> {
+    return await this.heard.until((message) => message.type === type) as Heard<T>;
   }
 
-  all<T extends AgentMessage["type"]>(type: T): Said<T>[] {
-    return this.heard.all.filter((message) => message.type === type) as Said<T>[];
+  all<T extends AgentMessage["type"]>(type: T): Heard<T>[] {
+    return this.heard.all.filter((message) => message.type === type) as Heard<T>[];
   }
 }
 
@@ -92,7 +92,7 @@ async function welcomed({ ranks = 1 } = {}): Promise<{ agent: FakeAgent; engine:
   const engine = new Engine();
   const agent = new FakeAgent(START, { operations: { trainer: operations } }, engine.line);
   const connected = agent.connect();
-  await engine.said("hello");
+  await engine.next("hello");
   engine.welcome();
   await connected;
   engine.startGroup(1, ranks);
@@ -101,7 +101,7 @@ async function welcomed({ ranks = 1 } = {}): Promise<{ agent: FakeAgent; engine:
 
 Deno.test("FakeAgent says who it is before anything else, and that it holds nothing", async () => {
   const { agent, engine } = await welcomed();
-  const [hello] = engine.heard.all as [Said<"hello">];
+  const [hello] = engine.heard.all as [Heard<"hello">];
   deepStrictEqual([hello.type, hello.agent_id, hello.boot_id], ["hello", "a", agent.bootId]);
   deepStrictEqual([hello.engine_boot, hello.groups, hello.tasks], [null, [], []]);
   deepStrictEqual(agent.readyGroups, ["g"]);
@@ -117,7 +117,7 @@ Deno.test("FakeAgent cannot connect before an engine has announced itself", () =
 Deno.test("FakeAgent answers for every rank, and counts a repeated message once", async () => {
   const { engine } = await welcomed({ ranks: 2 });
   engine.give("double", { args: { x: 21 } });
-  const { task, outputs } = await engine.said("result");
+  const { task, outputs } = await engine.next("result");
   deepStrictEqual([task, outputs], ["double-task", [{ json: "42" }, { json: "42" }]]);
   engine.ask({ type: "stop_group", group: "g", generation: 1, grace_ms: 0, seq: 2 });
   strictEqual(engine.all("group").length, 1, "its number was the task's");
@@ -127,7 +127,7 @@ Deno.test("FakeAgent answers for every rank, and counts a repeated message once"
 Deno.test("FakeAgent reports what an operation throws, and one that its role lacks", async () => {
   const { engine } = await welcomed();
   engine.give("fail");
-  const full = await engine.said("error");
+  const full = await engine.next("error");
   deepStrictEqual(full.failures, [
     failureReport({ cause: "out_of_memory", message: "full" }),
     failureReport({ rank: 1 }),
@@ -145,7 +145,7 @@ Deno.test("FakeAgent cancels the task that is named, and says so", async () => {
   engine.give("wait", { task: "one" });
   engine.give("wait", { task: "two" });
   engine.ask({ type: "cancel", task: "two" });
-  const { task, failures: [failure] } = await engine.said("error");
+  const { task, failures: [failure] } = await engine.next("error");
   await systemClock.turn();
   deepStrictEqual([task, failure!.cause], ["two", "cancelled"]);
   strictEqual(engine.all("error").length, 1);
@@ -155,7 +155,7 @@ Deno.test("FakeAgent fences an engine of a lower epoch, and does nothing for it"
   const { agent, engine } = await welcomed();
   engine.say({ type: "ack", epoch: 3, received_seq: 0 });
   engine.ask({ type: "stop_group", group: "g", generation: 1, grace_ms: 0 });
-  strictEqual((await engine.said("fenced")).epoch, 3);
+  strictEqual((await engine.next("fenced")).epoch, 3);
   deepStrictEqual(agent.readyGroups, ["g"]);
 });
 

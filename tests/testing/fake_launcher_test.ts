@@ -49,10 +49,10 @@ Deno.test("fakeLauncher() finds the last of the agents that live", () =>
 
 Deno.test("fakeLauncher() hands over its agents, which say hello to the engine at once", () =>
   launching(async ({ agents, hub, start }) => {
-    const said = Promise.withResolvers<string>();
-    hub.expect("a").onMessage = ({ type }) => said.resolve(type);
+    const heard = Promise.withResolvers<string>();
+    hub.expect("a").onMessage = ({ type }) => heard.resolve(type);
     await start("a");
-    strictEqual(await said.promise, "hello");
+    strictEqual(await heard.promise, "hello");
     deepStrictEqual(agents.map(({ agentId, alive }) => [agentId, alive]), [["a", true]]);
   }));
 

@@ -14,8 +14,8 @@ Deno.test("FakeTrainer makes the same model of the same recipe and seed", async 
   const trainer = new FakeTrainer({ artifacts });
   const make = async (seed: number, name: string) => {
     const args = { recipe, seed, dir: `${dir}/${name}` };
-    const { outputs: [made] } = await trainer.call("create_model", args, caller as never);
-    return (made as { digest: string }).digest;
+    const { outputs: [created] } = await trainer.call("create_model", args, caller as never);
+    return (created as { digest: string }).digest;
   };
   strictEqual(await make(1, "a"), await make(1, "b"));
   notDeepStrictEqual(await make(1, "a"), await make(2, "c"));

@@ -61,12 +61,12 @@ Deno.test("SimulatedProcess hears all when it thaws, and nothing once it is dead
   await world.run();
   strictEqual(heard.join(), "one,two,three");
   process.schedule(1, "late", () => void heard.push("late"));
-  let told = 0;
-  process.onDeath(() => told++);
+  let deaths = 0;
+  process.onDeath(() => deaths++);
   process.kill();
-  process.onDeath(() => told++);
+  process.onDeath(() => deaths++);
   await world.run();
-  deepStrictEqual([heard.length, told, process.state], [3, 2, "dead"]);
+  deepStrictEqual([heard.length, deaths, process.state], [3, 2, "dead"]);
 });
 
 Deno.test("SimulatedWorld's clock sleeps in virtual time, unless it is aborted", async () => {

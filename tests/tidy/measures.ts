@@ -157,10 +157,10 @@ function offered(
 function deadExports(tree: Tree): string[] {
   const used = new Set<string>();
   const use = (path: string, name: string): void => {
-    const [file, own] = offered(tree, path).get(name) ?? [path, name];
-    if (used.has(`${file}: ${own}`)) return;
-    used.add(`${file}: ${own}`);
-    const passed = tree.modules.get(file)?.reexports.find((each) => each.name === own);
+    const [file, exportName] = offered(tree, path).get(name) ?? [path, name];
+    if (used.has(`${file}: ${exportName}`)) return;
+    used.add(`${file}: ${exportName}`);
+    const passed = tree.modules.get(file)?.reexports.find((each) => each.name === exportName);
     if (passed) use(passed.from, passed.imported);
   };
   const useAll = (path: string) =>

@@ -8,19 +8,19 @@ const CREATED = { dir: "d", digest: "x" };
 const args = { recipe: "tiny_qwen", seed: 1, dir: "d" };
 
 /** Ranks that answer one after the other what they are given here. */
-function answering(...answers: unknown[][]): Operator & { asked: unknown[] } {
-  const asked: unknown[] = [];
-  const call = (op: string, given: unknown) => {
-    asked.push([op, given]);
+function answering(...answers: unknown[][]): Operator & { calls: unknown[] } {
+  const calls: unknown[] = [];
+  const call = (op: string, input: unknown) => {
+    calls.push([op, input]);
     return Promise.resolve({ outputs: answers.shift()!, blobs: [], generation: 1 });
   };
-  return { call, asked };
+  return { call, calls };
 }
 
 Deno.test("ask() sends the arguments as they are and gives the answer of every rank", async () => {
   const operator = answering([CREATED, { ...CREATED, digest: "y" }]);
   const { answers, blobs } = await ask(operator, [trainerRole, "create_model"], args, CALL);
-  deepStrictEqual(operator.asked, [["create_model", args]]);
+  deepStrictEqual(operator.calls, [["create_model", args]]);
   deepStrictEqual(answers.map(({ digest }) => digest), ["x", "y"]);
   deepStrictEqual(blobs, []);
 });

@@ -27,7 +27,7 @@ const FILES = {
   "socratic.jsonl": row(4),
 };
 const NAME = "openai/rows";
-const ASKED = `datasets/${NAME}`;
+const REPOSITORY = `datasets/${NAME}`;
 const TRAIN = { files: null, subset: "main", split: "train" };
 
 type Getting = Partial<WantedFiles> & { env?: Record<string, string>; download?: boolean };
@@ -35,7 +35,7 @@ type Place = {
   hub: FakeModelHub;
   home: string;
   commit: string;
-  said: string[];
+  lines: string[];
   get(...wanted: Getting[]): Promise<FetchedFiles[]>;
 };
 
@@ -45,22 +45,22 @@ async function inPlace(
 ): Promise<void> {
   const home = await Deno.makeTempDir({ prefix: "holdfast-hub-data-" });
   const hub = new FakeModelHub(options);
-  const commit = hub.put(ASKED, FILES);
-  const said: string[] = [];
-  const get: Place["get"] = async (...given) => {
-    const wanted = given.map(({ name = NAME, part = TRAIN, recorded = null }) => ({
+  const commit = hub.put(REPOSITORY, FILES);
+  const lines: string[] = [];
+  const get: Place["get"] = async (...getting) => {
+    const wanted = getting.map(({ name = NAME, part = TRAIN, recorded = null }) => ({
       name,
       part,
       code: false,
       recorded,
     }));
-    const env = { HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: "", ...given[0]!.env };
-    const { download = true } = given[0]!;
-    return await fetchFromHub(python, wanted, { download, say: (text) => said.push(text), env });
+    const env = { HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: "", ...getting[0]!.env };
+    const { download = true } = getting[0]!;
+    return await fetchFromHub(python, wanted, { download, say: (text) => lines.push(text), env });
   };
   Deno.env.set("HF_HOME", home);
   try {
-    await work({ hub, home, commit, said, get });
+    await work({ hub, home, commit, lines, get });
   } finally {
     Deno.env.delete("HF_HOME");
     await hub[Symbol.asyncDispose]();
@@ -75,7 +75,7 @@ async function rowIds(home: string, path: string): Promise<string[]> {
 }
 
 Deno.test("a split is fetched alone, at one commit, and its rows are read in order", () =>
-  inPlace(async ({ hub, home, commit, said, get }) => {
+  inPlace(async ({ hub, home, commit, lines, get }) => {
     const test = { ...TRAIN, split: "test" };
     const [train, held] = await get({}, { part: test }) as [FetchedFiles, FetchedFiles];
     const name = `${NAME}@main@${commit}`;
@@ -88,13 +88,15 @@ Deno.test("a split is fetched alone, at one commit, and its rows are read in ord
     const gets = hub.lines.filter((line) => line.startsWith("GET"));
     // The second part asks at the commit of the first; the header is fetched once.
     deepStrictEqual(gets.slice(0, 2), [
-      `GET ${ASKED}@main`,
-      `GET ${ASKED}@${commit} README.md`,
+      `GET ${REPOSITORY}@main`,
+      `GET ${REPOSITORY}@${commit} README.md`,
     ]);
-    ok(gets.includes(`GET ${ASKED}@${commit}`) && !hub.lines.some((line) => /socr/.test(line)));
+    ok(
+      gets.includes(`GET ${REPOSITORY}@${commit}`) && !hub.lines.some((line) => /socr/.test(line)),
+    );
     const bytes = new TextEncoder().encode(row(1) + row(2)).length;
     strictEqual(
-      said[0],
+      lines[0],
       `fetching data set ${name}: 2 files, ${bytes} B, from ${hub.url} to ${home}/hub`,
     );
     const pinned = `hf://datasets/${name}?subset=main&split=`;
@@ -107,7 +109,7 @@ Deno.test("a split is fetched alone, at one commit, and its rows are read in ord
 Deno.test("a fetched part needs no network, but one that was never whole does", () =>
   inPlace(async ({ hub, home, get }) => {
     const [train] = await get({}) as [FetchedFiles];
-    const newer = hub.put(ASKED, { ...FILES, "main/train-2.jsonl": row(5) });
+    const newer = hub.put(REPOSITORY, { ...FILES, "main/train-2.jsonl": row(5) });
     hub.asked.length = 0;
     deepStrictEqual(await get({ name: train.name, recorded: train.files }), [train]);
     deepStrictEqual(hub.lines, []);
@@ -133,7 +135,7 @@ Deno.test("a fetched part needs no network, but one that was never whole does", 
   }));
 
 Deno.test("what cannot be fetched is said in a sentence, before anything is fetched", () =>
-  inPlace(async ({ hub, said, get }) => {
+  inPlace(async ({ hub, lines, get }) => {
     const gated = { ...FILES };
     hub.put("datasets/o/gated", gated, { tokens: ["t"] });
     hub.put("datasets/o/hidden", gated, { tokens: ["t"], hidden: true });
@@ -183,7 +185,7 @@ Deno.test("what cannot be fetched is said in a sentence, before anything is fetc
         return true;
       });
     }
-    deepStrictEqual(said, []);
+    deepStrictEqual(lines, []);
     const [gatedRows] = await get({ name: "o/gated", env: { HF_TOKEN: "t" } });
     strictEqual(gatedRows!.files.length, 2);
   }));

@@ -63,9 +63,9 @@ async function inPlace(
   const home = await Deno.makeTempDir({ prefix: "holdfast-model-hub-" });
   const hub = new FakeModelHub(options);
   const commit = hub.put(NAME, { ...UNREAD, ...READ });
-  const get: Place["get"] = async (name = NAME, given = {}) => {
-    const { code = false, download = true, recorded = null, say } = given;
-    const env = { HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: "", ...given.env };
+  const get: Place["get"] = async (name = NAME, options = {}) => {
+    const { code = false, download = true, recorded = null, say } = options;
+    const env = { HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: "", ...options.env };
     const [model] = await fetchFromHub(python, [{ name, code, recorded }], { download, say, env });
     return model!;
   };
@@ -122,8 +122,8 @@ Deno.test("fetchFromHub() is ended by its signal, not by the terminal's Ctrl-C",
 Deno.test("fetchFromHub() fetches what a run reads, config.json last, and says its size", () =>
   inPlace(async (place) => {
     const { hub, commit, cache, get } = place;
-    const said: string[] = [];
-    const model = await get(NAME, { say: (text) => said.push(text) });
+    const lines: string[] = [];
+    const model = await get(NAME, { say: (text) => lines.push(text) });
     await checkWhole(place, model);
     strictEqual(model.name, `${NAME}@main@${commit}`);
     deepStrictEqual(model.files.map(({ path }) => path), Object.keys(WHOLE));
@@ -133,7 +133,7 @@ Deno.test("fetchFromHub() fetches what a run reads, config.json last, and says i
     );
     match(gets(hub).at(-1)!, /^GET owner\/tiny@[0-9a-f]{40} config\.json$/);
     const of = `${NAME}@main@${commit}: 5 files, 294.0 KiB, from ${hub.url} to ${cache}`;
-    deepStrictEqual(said, [`fetching model ${of}`]); // The index is there, to know the shards.
+    deepStrictEqual(lines, [`fetching model ${of}`]); // The index is there, to know the shards.
   }));
 
 Deno.test("fetchFromHub() fetches nothing twice, and asks nothing about recorded files", () =>
@@ -216,11 +216,11 @@ Deno.test("fetchFromHub() refuses a model that is not there, not given or not wh
         /gated and your token has no access to it: the hub answers 403/,
       ],
     ];
-    for (const [name, given, says] of cases) {
+    for (const [name, options, says] of cases) {
       await t.step(
-        `${name} ${given.env?.HF_TOKEN ?? ""}`,
+        `${name} ${options.env?.HF_TOKEN ?? ""}`,
         () =>
-          rejects(get(name, given), (error: Error) => {
+          rejects(get(name, options), (error: Error) => {
             ok(error instanceof InvalidInputError, String(error));
             match(error.message, /^Cannot fetch model 'owner\//);
             match(error.message, says);

@@ -22,8 +22,8 @@ const tracker = defineRole({
 const CALL = { key: "k", attempt: 1 };
 
 /** A worker that holds the map it opened last, unless it loses it. */
-function worker({ loses = false } = {}): { operator: Operator; asked: string[] } {
-  const asked: string[] = [];
+function worker({ loses = false } = {}): { operator: Operator; calls: string[] } {
+  const calls: string[] = [];
   let open = "";
   const answer = (op: string, map: string): unknown => {
     if (op === "open") return { held: open = map };
@@ -32,20 +32,20 @@ function worker({ loses = false } = {}): { operator: Operator; asked: string[] }
   const operator: Operator = {
     call: (op, args) => {
       const { map } = args as { map: string };
-      asked.push(`${op} ${map}`);
+      calls.push(`${op} ${map}`);
       return Promise.resolve({ outputs: [answer(op, map)], blobs: [], generation: 1 });
     },
   };
-  return { operator, asked };
+  return { operator, calls };
 }
 
 Deno.test("rebuild() asks what the role declares, and returns its result", async () => {
-  const { operator, asked } = worker();
+  const { operator, calls } = worker();
   deepStrictEqual(await rebuild(operator, [tracker, { maps: ["a", "b"] }], CALL), {
     last: "b",
     answers: ["a", "b"],
   });
-  deepStrictEqual(asked, ["open a", "open b", "track b"]);
+  deepStrictEqual(calls, ["open a", "open b", "track b"]);
 });
 
 Deno.test("rebuild() throws if the worker lost what it had just received", async () => {

@@ -20,10 +20,10 @@ class Tracker implements Operator {
     this.#pid = pid;
   }
 
-  async call(op: string, given: unknown, _options: CallOptions) {
+  async call(op: string, input: unknown, _options: CallOptions) {
     this.calls.push(op);
     await this.wait;
-    const { map } = given as { map: string };
+    const { map } = input as { map: string };
     if (op === "open") this.#map = map;
     const answer = op === "open"
       ? { map }

@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { saidOf, Sampling } from "../../data/mod.ts";
+import { declaredFacts, Sampling } from "../../data/mod.ts";
 import { SamplerConfig } from "../../workers/mod.ts";
 import { SamplerProcess } from "../../workers/sampler_config.ts";
 import { undescribed } from "./environments/undescribed.ts";
@@ -20,7 +20,7 @@ Deno.test("SamplerConfig joins the process's settings, the sampling's and the gr
 
 Deno.test("SamplerConfig: a resume may change how many samplers there are and where", () => {
   const free = Object.entries(SamplerConfig.shape).flatMap(([name, field]) =>
-    saidOf(field).resume === "workers" ? [name] : []
+    declaredFacts(field).resume === "workers" ? [name] : []
   );
   deepStrictEqual(free, ["kv_cache_gib", "replicas", "devices"]);
 });

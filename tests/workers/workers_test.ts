@@ -267,8 +267,8 @@ Deno.test("Workers.start() continues if the store cannot say which answers are r
 
 Deno.test("Workers saves what a reclaimed host holds, which costs no budget", () => {
   const saved = gate();
-  let asked = 0;
-  const onLeaving = () => (asked += 1, saved.opened);
+  let asks = 0;
+  const onLeaving = () => (asks += 1, saved.opened);
   const script = { operations: { trainer: { score: () => "fine" } } };
   return withFakes(script, async ({ workers, agents, events }) => {
     const group = workers.group(groupSpec());
@@ -284,7 +284,7 @@ Deno.test("Workers saves what a reclaimed host holds, which costs no budget", ()
         /reclaimed/.test(replaced.error.message),
     );
     deepStrictEqual(
-      [(await group.call("score", null, { key: "k", attempt: 2 })).generation, asked],
+      [(await group.call("score", null, { key: "k", attempt: 2 })).generation, asks],
       [2, 1],
     );
   }, { onLeaving });

@@ -5,8 +5,8 @@ import { keepBytecode } from "./bytecode.ts";
 import { environmentsDir } from "./environments_dir.ts";
 import { hasGpu } from "../fleet/gpus.ts";
 import { type InstalledPackages, installedPackages } from "./installed_packages.ts";
-import { madeAlready, madeOnce, type Place, placeOf } from "./made_once.ts";
-import { Making, type MakingOptions, ROOM_FIX } from "./making.ts";
+import { completePlace, createOnce, type Place, placeOf } from "./create_once.ts";
+import { Creation, type MakingOptions, ROOM_FIX } from "./creation.ts";
 import {
   type BasePython,
   basePython,
@@ -126,17 +126,17 @@ export async function ensureEnvironment(
   options: EnvironmentOptions = {},
 ): Promise<string> {
   const { modules, ...recipe } = RECIPES[kind];
-  const { own, signal } = options;
-  if (own) {
-    await unlessStopped(kind, signal, () => checkPython(own, modules, { signal }));
-    return own;
+  const { own: userPython, signal } = options;
+  if (userPython) {
+    await unlessStopped(kind, signal, () => checkPython(userPython, modules, { signal }));
+    return userPython;
   }
   const requirements = filesOf(recipe.requirements, options);
-  return await ensureMade(kind, { ...options, ...recipe, requirements });
+  return await ensureCreated(kind, { ...options, ...recipe, requirements });
 }
 
 /** The interpreter of a managed environment if it is complete already. */
-export async function madeEnvironment(
+export async function existingEnvironment(
   kind: EnvironmentKind,
   options: Pick<EnvironmentOptions, "dir" | "base" | "signal"> = {},
 ): Promise<string | null> {
@@ -145,7 +145,7 @@ export async function madeEnvironment(
   const python = await basePython(base, signal);
   const wanted = { dir, build, requirements: filesOf(requirements), signal };
   const place = await placeFor(kind, wanted, python.build);
-  return await madeAlready(place, (path) => checkOf(path, wanted));
+  return await completePlace(place, (path) => checkOf(path, wanted));
 }
 
 /**
@@ -158,7 +158,7 @@ export async function ensureRequirements(
 ): Promise<string> {
   const build = hasGpu() ? "cuda" : "cpu";
   const name = `${nameOf(requirements)}_${build}`;
-  return await ensureMade(name, { ...options, build, requirements: [requirements] });
+  return await ensureCreated(name, { ...options, build, requirements: [requirements] });
 }
 
 /** The directories that this release uses of those made with a Python: the rest is of others. */
@@ -175,7 +175,7 @@ type Wanted = Omit<EnvironmentOptions, "own" | "dir"> & Pick<Recipe, "build" | "
   requirements: URL[];
 };
 
-async function ensureMade(
+async function ensureCreated(
   kind: string,
   { dir = environmentsDir(), ...options }: Omit<Wanted, "dir"> & { dir?: string },
 ): Promise<string> {
@@ -184,10 +184,10 @@ async function ensureMade(
   return await unlessStopped(kind, signal, async () => {
     const python = await basePython(base, signal);
     const place = await placeFor(kind, wanted, python.build);
-    const making = new Making(place, wanted);
-    return await madeOnce(place, {
-      onWait: () => making.say("waiting for another process that is creating it"),
-      make: (path) => make(path, { ...wanted, making, python }),
+    const creation = new Creation(place, wanted);
+    return await createOnce(place, {
+      onWait: () => creation.say("waiting for another process that is creating it"),
+      make: (path) => make(path, { ...wanted, creation, python }),
       check: (path) => checkOf(path, wanted),
       signal,
     });
@@ -245,29 +245,29 @@ function allFilesOf(wanted: Wanted): URL[] {
 
 async function make(
   path: string,
-  { making, python, ...wanted }: Wanted & { making: Making; python: BasePython },
+  { creation, python, ...wanted }: Wanted & { creation: Creation; python: BasePython },
 ): Promise<void> {
   const began = performance.now();
-  checkRoom(making, allFilesOf(wanted), wanted);
-  const uv = await Uv.of(wanted.dir, { python, making });
-  await uv.venv(path, { python, making });
+  checkRoom(creation, allFilesOf(wanted), wanted);
+  const uv = await Uv.of(wanted.dir, { python, creation });
+  await uv.venv(path, { python, creation });
   await keepBytecode(path);
   const interpreter = join(path, "bin", "python");
   const { build } = wanted;
   const pytorch = build === null
     ? []
-    : [await pytorchFor(interpreter, { ...wanted, build, making, uv })];
+    : [await pytorchFor(interpreter, { ...wanted, build, creation, uv })];
   const others = wanted.requirements.map((file): Locked => ({ file }));
   const requirements = [...pytorch, ...others];
-  await uv.install(interpreter, { requirements, making, env: wanted.env });
+  await uv.install(interpreter, { requirements, creation, env: wanted.env });
   const locks = requirements.map(({ file }) => file);
   const { missing } = await installedPackages(path, { locks }, wanted.signal);
   if (missing.length > 0) {
     // The cache may be what is damaged: its files are linked, not copied.
-    making.say(`it lacks ${missing[0]}: installing again, without the cache`);
-    await uv.install(interpreter, { requirements, making, env: wanted.env, again: true });
+    creation.say(`it lacks ${missing[0]}: installing again, without the cache`);
+    await uv.install(interpreter, { requirements, creation, env: wanted.env, again: true });
   }
-  making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
+  creation.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
 }
 
 /**
@@ -277,23 +277,23 @@ async function make(
  */
 async function pytorchFor(
   python: string,
-  options: Wanted & { build: Build; making: Making; uv: Uv },
+  options: Wanted & { build: Build; creation: Creation; uv: Uv },
 ): Promise<Locked> {
-  const { making, uv, build } = options;
+  const { creation, uv, build } = options;
   const cuda = { file: pytorchFile(options, "cuda") };
   if (build === "cuda") return cuda;
   const cpu = { file: pytorchFile(options, "cpu") };
   for (const locked of [cpu, { ...cpu, args: ["--torch-backend", "cpu"] }]) {
-    if ((await uv.finds(python, { locked, making })).success) return locked;
+    if ((await uv.finds(python, { locked, creation })).success) return locked;
   }
-  const outcome = await uv.finds(python, { locked: cuda, making });
-  if (!outcome.success) throw making.failure("looking up PyTorch", outcome);
-  making.say(
+  const outcome = await uv.finds(python, { locked: cuda, creation });
+  if (!outcome.success) throw creation.failure("looking up PyTorch", outcome);
+  creation.say(
     "PyTorch's CPU build is not in your package index, and PyTorch's index cannot be reached: " +
       "installing the CUDA build, which is large. There may be a CPU build for a different Python: " +
       "name one with HOLDFAST_PYTHON",
   );
-  checkRoom(making, [cuda.file, ...options.requirements], options);
+  checkRoom(creation, [cuda.file, ...options.requirements], options);
   return cuda;
 }
 
@@ -309,21 +309,23 @@ export function costOf(names: string[]): Cost {
  * room for them.
  */
 function checkRoom(
-  making: Making,
+  creation: Creation,
   files: URL[],
   { dir, freeBytes: free = freeBytes }: Wanted,
 ): void {
   const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
-  const left = (free(dir) ?? Infinity) / 2 ** 20;
+  const available = (free(dir) ?? Infinity) / 2 ** 20;
   const size = (mib: number) =>
     mib < 100 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
-  const needs = `it takes about ${size(disk_mib)} in ${dir}, which has ${size(left)} free`;
-  if (left >= disk_mib) return making.say(`${needs}; up to ${size(download_mib)} are downloaded`);
+  const needs = `it takes about ${size(disk_mib)} in ${dir}, which has ${size(available)} free`;
+  if (available >= disk_mib) {
+    return creation.say(`${needs}; up to ${size(download_mib)} are downloaded`);
+  }
   throw new InfrastructureError(
-    `Cannot create the Python environment '${making.name}' because the disk has no room: ` +
+    `Cannot create the Python environment '${creation.name}' because the disk has no room: ` +
       `${needs}. ` +
       `Fix: ${ROOM_FIX}`,
-    { environment: making.name, dir, needed_mib: disk_mib, left_mib: left },
+    { environment: creation.name, dir, needed_mib: disk_mib, left_mib: available },
     { retryable: false },
   );
 }

@@ -5,8 +5,8 @@
  */
 import { fileURLToPath } from "node:url";
 import { environmentsDir, makeEnvironmentsDir } from "./environments_dir.ts";
-import { placeOf } from "./made_once.ts";
-import { Making } from "./making.ts";
+import { placeOf } from "./create_once.ts";
+import { Creation } from "./creation.ts";
 import { basePython, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
 import { Uv } from "./uv.ts";
 
@@ -73,9 +73,9 @@ if (import.meta.main) {
   Deno.chdir(ROOT);
   const [dir, python] = [environmentsDir(), await basePython()];
   await makeEnvironmentsDir(dir);
-  const making = new Making(placeOf(dir, { name: "lock", text: "", python: python.build }), {
+  const creation = new Creation(placeOf(dir, { name: "lock", text: "", python: python.build }), {
     onProgress: ({ text }) => console.error(text),
   });
-  const uv = await Uv.of(dir, { python, making });
-  for (const lock of LOCKS) await uv.compile(lockArguments(lock), making);
+  const uv = await Uv.of(dir, { python, creation });
+  for (const lock of LOCKS) await uv.compile(lockArguments(lock), creation);
 }

@@ -8,11 +8,11 @@ import {
   distrust,
   type Facts,
   factsOf,
-  MAKING,
   packagesOf,
   PLACE,
   removePlace,
-} from "./made_once.ts";
+  UNFINISHED,
+} from "./create_once.ts";
 import { processUsing } from "../processes/process_sweep.ts";
 import { CACHE } from "./uv.ts";
 import { collectCache } from "./uv_cache.ts";
@@ -28,13 +28,13 @@ export type ManagedEnvironment = {
 
 /** What `dir` has, by name; nothing if there is no such directory. */
 export async function managedEnvironments(dir: string): Promise<ManagedEnvironment[]> {
-  const names = namesIn(dir).filter((name) => isNamed(name.replace(MAKING, ""), PLACE)).sort();
+  const names = namesIn(dir).filter((name) => isNamed(name.replace(UNFINISHED, ""), PLACE)).sort();
   const paths = names.map((name) => join(dir, name));
   return await Promise.all(paths.filter((path) => Deno.lstatSync(path).isDirectory).map(described));
 }
 
 async function described(path: string): Promise<ManagedEnvironment> {
-  const facts = MAKING.test(path) ? null : await factsOf(path);
+  const facts = UNFINISHED.test(path) ? null : await factsOf(path);
   const used = facts !== null && (await usedPlaces(dirname(path), facts.python)).includes(path);
   return { path, facts, used };
 }
@@ -132,5 +132,5 @@ async function underLock(
 
 /** The place of one that is being made. */
 function placeIn(path: string): string {
-  return path.replace(MAKING, "");
+  return path.replace(UNFINISHED, "");
 }

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isNamed, removeTree } from "../../engine/mod.ts";
 import { InstallProgress } from "./install_progress.ts";
-import { madeOnce, type Place, placeOf } from "./made_once.ts";
-import type { Making } from "./making.ts";
+import { createOnce, type Place, placeOf } from "./create_once.ts";
+import type { Creation } from "./creation.ts";
 import { asUvSettings, pipSettings, type UvSettings } from "./pip_settings.ts";
 import type { BasePython } from "./python_interpreter.ts";
 import type { CommandOutcome } from "../processes/run_command.ts";
@@ -45,11 +45,11 @@ export class Uv {
   /** uv of a directory of environments, installed on first use by pip, which a Python brings. */
   static async of(
     dir: string,
-    { python, making }: { python: BasePython; making: Making },
+    { python, creation }: { python: BasePython; creation: Creation },
   ): Promise<Uv> {
     const place = await Uv.place(dir, python);
-    const steps = making.of(place);
-    const own = await madeOnce(place, {
+    const steps = creation.of(place);
+    const interpreter = await createOnce(place, {
       onWait: () => steps.say("waiting for another process that is creating it"),
       make: (path) => {
         steps.say("installing uv, which makes the others");
@@ -59,11 +59,14 @@ export class Uv {
         packages: {},
         missing: await Deno.stat(join(path, "bin", "uv")).then(() => [], () => ["uv"]),
       }),
-      signal: making.signal,
+      signal: creation.signal,
     });
     // The requirements determine the build of PyTorch.
     const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
-    const { env, args } = asUvSettings(await pipSettings(own, making.signal), environment);
+    const { env, args } = asUvSettings(
+      await pipSettings(interpreter, creation.signal),
+      environment,
+    );
     // On the environments' disk: files are linked, not copied.
     const UV_CACHE_DIR = join(dir, CACHE);
     return new Uv(join(place.path, "bin", "uv"), {
@@ -73,19 +76,19 @@ export class Uv {
   }
 
   /** Creates an empty environment that may be renamed: its scripts find the Python beside them. */
-  async venv(path: string, { python, making }: { python: BasePython; making: Making }) {
+  async venv(path: string, { python, creation }: { python: BasePython; creation: Creation }) {
     const args = ["venv", "--relocatable", "--no-project", "--python", python.path, path];
-    await making.must("`uv venv`", [this.#binary, ...args], { env: this.#settings.env });
+    await creation.must("`uv venv`", [this.#binary, ...args], { env: this.#settings.env });
   }
 
   /** Whether these requirements are available. */
   finds(
     python: string,
-    { locked, making }: { locked: Locked; making: Making },
+    { locked, creation }: { locked: Locked; creation: Creation },
   ): Promise<CommandOutcome> {
     const env = { ...this.#settings.env, UV_HTTP_RETRIES: "1" };
     const { file, args = [] } = locked;
-    return making.try([...this.#install(python, { files: [file], args }), "--dry-run"], {
+    return creation.try([...this.#install(python, { files: [file], args }), "--dry-run"], {
       env,
       doing: () => "looking up PyTorch",
     });
@@ -100,9 +103,9 @@ export class Uv {
    */
   async install(
     python: string,
-    { requirements, making, env = {}, again = false }: {
+    { requirements, creation, env = {}, again = false }: {
       requirements: Locked[];
-      making: Making;
+      creation: Creation;
       env?: Record<string, string>;
       /** Everything once more, and nothing from the cache. */
       again?: boolean;
@@ -111,7 +114,7 @@ export class Uv {
     for (const { files, args } of together(requirements)) {
       const progress = new InstallProgress();
       const constraints = files.flatMap((file) => ["--build-constraints", fileURLToPath(file)]);
-      await making.must(
+      await creation.must(
         "the installation",
         [
           ...this.#install(python, { files, args }),
@@ -132,9 +135,9 @@ export class Uv {
    * Runs `uv pip compile` with the public index, whatever pip's settings are: its output is for
    * everybody.
    */
-  compile(args: string[], making: Making): Promise<void> {
+  compile(args: string[], creation: Creation): Promise<void> {
     const env = { ...Deno.env.toObject(), ...DEFAULTS };
-    return making.must("locking", [this.#binary, "pip", "compile", ...args], { env });
+    return creation.must("locking", [this.#binary, "pip", "compile", ...args], { env });
   }
 
   #install(python: string, { files, args }: Together): string[] {
@@ -162,7 +165,7 @@ const PIP_SCRIPTS = /(?:pip|[Aa]ctivate).*/;
 /** Installs locked requirements into a new environment by pip, for what needs no uv. */
 export async function installByPip(
   path: string,
-  { python, steps, lock }: { python: BasePython; steps: Making; lock: URL },
+  { python, steps, lock }: { python: BasePython; steps: Creation; lock: URL },
 ): Promise<void> {
   await steps.must("`python -m venv`", [python.path, "-m", "venv", path]);
   const bin = join(path, "bin");

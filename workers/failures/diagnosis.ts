@@ -33,16 +33,16 @@ const MACHINE = new Set<FailureKind>(["device_fault", "device_memory", "host_mem
 
 /** Reads the evidence of one process. Pure. */
 export function classify(evidence: Evidence): Verdict {
-  const known = ownWord(evidence) ?? kernelWord(evidence);
+  const known = workerVerdict(evidence) ?? kernelWord(evidence);
   if (known) return known;
-  const said = textSign([textOf(evidence)], evidence);
-  if (said && !said.sign.see_log) return matched(said);
+  const textMatch = textSign([textOf(evidence)], evidence);
+  if (textMatch && !textMatch.sign.see_log) return matched(textMatch);
   const end = endWord(evidence);
   if (end) return end;
   const logged = textSign(evidence.log, evidence);
   const counts = logged && (evidence.exception === null || MACHINE.has(logged.sign.kind));
   if (counts) return matched(logged);
-  return said ? matched(said) : lastResort(evidence);
+  return textMatch ? matched(textMatch) : lastResort(evidence);
 }
 
 const textless = (observed: keyof typeof TEXTLESS, role: Role = "root"): Verdict => ({
@@ -54,7 +54,7 @@ const textless = (observed: keyof typeof TEXTLESS, role: Role = "root"): Verdict
 });
 
 /** What the worker itself is sure of: it knows whose code ran and whether its state is intact. */
-function ownWord({ cause, message, during }: Evidence): Verdict | null {
+function workerVerdict({ cause, message, during }: Evidence): Verdict | null {
   if (cause === "user_code") return textless("told_user_code");
   if (cause === "cancelled") return textless("told_cancelled", "teardown");
   if (cause === "import_error") return textless("told_import_error");

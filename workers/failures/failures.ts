@@ -131,10 +131,12 @@ type Telling = { judged: Judged[]; place: FailurePlace };
 
 function failureText({ report, verdict }: Judged, { judged, place }: Telling): string {
   const what = place.op ? `run '${place.op}' on ${place.group}` : `start ${place.group}`;
-  const said = report.exception && !report.message.startsWith(report.exception)
+  const exception = report.exception && !report.message.startsWith(report.exception)
     ? `${report.exception}: `
     : "";
-  const lines = [`Cannot ${what} because rank ${report.rank} failed: ${said}${report.message}`];
+  const lines = [
+    `Cannot ${what} because rank ${report.rank} failed: ${exception}${report.message}`,
+  ];
   if (verdict.line && !report.message.includes(verdict.line)) lines.push(`  seen: ${verdict.line}`);
   lines.push(...judged.filter((one) => one.report.rank !== report.rank).map(cascadeLine));
   if (verdict.kind === "user_code" && report.traceback) {

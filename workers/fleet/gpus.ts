@@ -48,9 +48,9 @@ function deviceNames(): string[] {
  * workers' torch decides in the end: this only picks packages and places.
  */
 export function visibleGpus(machine: Machine = thisMachine()): string[] {
-  const given = machine.env.CUDA_VISIBLE_DEVICES;
-  if (given !== undefined) {
-    const entries = given.split(",").map((entry) => entry.trim());
+  const listed = machine.env.CUDA_VISIBLE_DEVICES;
+  if (listed !== undefined) {
+    const entries = listed.split(",").map((entry) => entry.trim());
     // CUDA ignores everything after an invalid entry.
     const end = entries.findIndex((entry) => entry === "" || entry === "-1");
     return end < 0 ? entries : entries.slice(0, end);
@@ -86,16 +86,20 @@ export function placeGpus(
   const seen = visibleGpus(machine);
   const whole = (gpus: string[]) => gpus.filter((gpu) => !excluded.has(gpu));
   const blocks = Map.groupBy(groups.filter(({ gpus }) => gpus !== null), ({ gpus }) => gpus!.block);
-  const wanted = [...blocks.values()].map((own) => {
-    const needs = own[0]!.gpus!;
+  const wanted = [...blocks.values()].map((blockGroups) => {
+    const needs = blockGroups[0]!.gpus!;
     const named = chosen(needs, seen);
-    return { needs, names: own.map(({ group }) => group), given: named && whole(named) };
+    return {
+      needs,
+      names: blockGroups.map(({ group }) => group),
+      configured: named && whole(named),
+    };
   });
   const taken = new Map<string, string[]>();
-  wanted.forEach(({ needs, names, given }, i) => {
-    const later = wanted.slice(i + 1).flatMap(({ given }) => given ?? []);
+  wanted.forEach(({ needs, names, configured }, i) => {
+    const later = wanted.slice(i + 1).flatMap(({ configured }) => configured ?? []);
     const others = [...[...taken.values()].flat(), ...later];
-    const shares = shared(needs, { groups: names.length, all: whole(seen), given, others });
+    const shares = shared(needs, { groups: names.length, all: whole(seen), configured, others });
     names.forEach((name, n) => taken.set(name, shares[n]!));
   });
   const ordered = machine.env.CUDA_VISIBLE_DEVICES !== undefined ||
@@ -129,17 +133,17 @@ function chosen({ block, device, devices }: GpuNeeds, all: string[]): string[] |
   );
 }
 
-type Choice = { groups: number; all: string[]; given: string[] | null; others: string[] };
+type Choice = { groups: number; all: string[]; configured: string[] | null; others: string[] };
 
 /** The GPUs of each group of a block. */
 function shared(
   { block, device, count, each: { reason, why, fix } }: GpuNeeds,
-  { groups, all, given, others }: Choice,
+  { groups, all, configured, others }: Choice,
 ): string[][] {
   const each = Array.from({ length: groups }, (_, i) => i);
   if (device === "cpu" || (all.length === 0 && device === "auto")) return each.map(() => []);
   const free = all.filter((gpu) => !others.includes(gpu));
-  const pool = given ?? (free.length >= count ? free : all);
+  const pool = configured ?? (free.length >= count ? free : all);
   // Only torch sees a GPU here: the process finds it itself.
   if (pool.length === 0) return each.map(() => []);
   const slots = Math.floor(pool.length / count);

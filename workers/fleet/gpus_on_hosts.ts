@@ -27,7 +27,7 @@ export type GroupOnHosts = {
 };
 
 type Places = ReadonlyMap<string, HostPlace>;
-type Given = {
+type Occupancy = {
   hosts: readonly HostGpus[];
   /** GPUs that broke in this run, as `gpuOnHost` names them. */
   excluded: ReadonlySet<string>;
@@ -51,7 +51,7 @@ export function gpuOnHost(host: string, gpu: string): string {
  */
 export function placeOnHosts(
   groups: readonly GroupOnHosts[],
-  { hosts, excluded, placed }: Given,
+  { hosts, excluded, placed }: Occupancy,
 ): Record<string, HostPlace | null> {
   const places = new Map(placed);
   const announced = hosts.some(({ gpus }) => gpus.length > 0);
@@ -85,25 +85,28 @@ export function placeOnHosts(
  */
 export function placeAgain(
   group: GroupOnHosts,
-  { hosts, excluded, placed }: Given,
+  { hosts, excluded, placed }: Occupancy,
 ): HostPlace {
-  const own = placed.get(group.group);
+  const current = placed.get(group.group);
   const others = new Map([...placed].filter(([name]) => name !== group.group));
   const uses = usesOf(others);
-  const isOwn = (host: string) => (gpu: string) => own?.gpus[host]?.visible.includes(gpu) ?? false;
-  const left = allowed(group.gpus!, hosts).map(({ host, gpus }): Choice => {
+  const isHeld = (host: string) => (gpu: string) =>
+    current?.gpus[host]?.visible.includes(gpu) ?? false;
+  const available = allowed(group.gpus!, hosts).map(({ host, gpus }): Choice => {
     const whole = gpus.filter((gpu) => !excluded.has(gpuOnHost(host, gpu)));
-    const kept = whole.filter(isOwn(host));
-    const spare = whole.filter((gpu) => !isOwn(host)(gpu) && !uses.has(gpuOnHost(host, gpu)));
+    const kept = whole.filter(isHeld(host));
+    const spare = whole.filter((gpu) => !isHeld(host)(gpu) && !uses.has(gpuOnHost(host, gpu)));
     return { host, gpus: [...kept, ...spare] };
   });
-  const picked = pick(group, left, { hosts, places: others });
+  const picked = pick(group, available, { hosts, places: others });
   if (picked) return counted(picked, usesOf(new Map([...others, [group.group, picked]])));
   throw new InfrastructureError(
     `Cannot continue with ${group.group} because it needs ${group.gpus!.count} GPUs and its ` +
-      `hosts have ${described(left)} for it. Fix: repair them, or resume with smaller groups ` +
+      `hosts have ${
+        described(available)
+      } for it. Fix: repair them, or resume with smaller groups ` +
       "(trainer.ranks, sampler.replicas)",
-    { group: group.group, excluded: [...excluded], left },
+    { group: group.group, excluded: [...excluded], left: available },
     { retryable: false },
   );
 }
@@ -142,9 +145,9 @@ function pick(
   });
   const dealt = dealRanks(ranks, rooms);
   if (dealt === null) return null;
-  const parts = [...Map.groupBy(dealt, (host) => host)].map(([host, own]) => {
+  const parts = [...Map.groupBy(dealt, (host) => host)].map(([host, shares]) => {
     const visible = choices.find((choice) => choice.host === host)!.gpus
-      .slice(0, own.length * each);
+      .slice(0, shares.length * each);
     return [host, { visible, sharing: 1, order: named.get(host)!.gpu_order }] as const;
   });
   return { role, hosts: dealt, gpus: Object.fromEntries(parts) };

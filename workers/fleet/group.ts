@@ -68,7 +68,7 @@ export class WorkerGroup {
   /**
    * The generation that was given up last. The agent may report it for both the task and the group.
    */
-  #givenUp = -1;
+  #abandoned = -1;
 
   /** Starts once a line is attached. */
   constructor(spec: GroupSpec, options: GroupOptions) {
@@ -271,9 +271,9 @@ export class WorkerGroup {
   /** Continues what an earlier engine started, or sends the operation once the ranks are free. */
   async #begin(op: string, args: unknown, options: CallOptions): Promise<Running> {
     const identity = { op, key: options.key, args_hash: argsHash(args) };
-    const left = this.#tasks.take(identity, options);
-    if (left) return left;
-    const given = await argumentsOf(args, {
+    const inherited = this.#tasks.take(identity, options);
+    if (inherited) return inherited;
+    const resolved = await argumentsOf(args, {
       op,
       group: this.spec.group,
       artifacts: this.#options.artifacts,
@@ -284,7 +284,7 @@ export class WorkerGroup {
       await unlessAborted(this.#gate.promise, options.signal);
     }
     if (this.#failure) throw this.#failure;
-    return this.#tasks.send(identity, { args: given, link: this.#line!, options });
+    return this.#tasks.send(identity, { args: resolved, link: this.#line!, options });
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
@@ -338,8 +338,8 @@ export class WorkerGroup {
 
   /** Ends this generation and its operation. A new one starts if the budget allows it. */
   #lost(error: EngineError): void {
-    if (this.#givenUp === this.#generation) return; // The next one is already starting.
-    this.#givenUp = this.#generation;
+    if (this.#abandoned === this.#generation) return; // The next one is already starting.
+    this.#abandoned = this.#generation;
     if (this.#state === "ready") this.#gate = closedGate();
     this.#state = "starting";
     this.#tasks.close(error);

@@ -81,7 +81,7 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
 type AnnouncedGpus = Pick<Hello, "gpus" | "gpu_order">;
 
 /** What the adopted agent holds of a group that this engine has not requested yet. */
-export type Left = Inherited & { news: AgentMessage[] };
+export type AdoptedGroup = Inherited & { news: AgentMessage[] };
 
 /** The host of a run that names no hosts: this machine. */
 export const LOCAL = "local";
@@ -96,7 +96,7 @@ export class HostAgent {
   #budget = new ReplacementBudget();
   /** Agents so far. */
   #count = 0;
-  #inherited = new Map<string, Left>();
+  #inherited = new Map<string, AdoptedGroup>();
   /** By its newest agent. */
   #gpus: AnnouncedGpus | null = null;
   #announced = Promise.withResolvers<void>();
@@ -147,13 +147,13 @@ export class HostAgent {
   }
 
   /** What an earlier engine left of this group, for the one that adopts it. */
-  takeLeft(group: string): Left | null {
-    const left = this.#inherited.get(group) ?? null;
+  takeInherited(group: string): AdoptedGroup | null {
+    const adopted = this.#inherited.get(group) ?? null;
     this.#inherited.delete(group);
-    return left;
+    return adopted;
   }
 
-  /** News of a group that this engine has not requested yet: `takeLeft` returns it. */
+  /** News of a group that this engine has not requested yet: `takeInherited` returns it. */
   keep(group: string, message: AgentMessage): void {
     this.#inherited.get(group)?.news.push(message);
   }
@@ -248,15 +248,15 @@ export class HostAgent {
    * released the answer.
    */
   async #dropRecorded(link: AgentLink): Promise<void> {
-    for (const left of this.#inherited.values()) {
+    for (const adopted of this.#inherited.values()) {
       const recorded = await Promise.all(
         // If the store does not answer, the agent keeps the answer. That only costs space.
-        left.tasks.map(({ key, state }) =>
+        adopted.tasks.map(({ key, state }) =>
           state === "finished" && this.#options.isRecorded(key).catch(() => false)
         ),
       );
-      for (const [i, { task }] of left.tasks.entries()) if (recorded[i]) link.release(task);
-      left.tasks = left.tasks.filter((_, i) => !recorded[i]);
+      for (const [i, { task }] of adopted.tasks.entries()) if (recorded[i]) link.release(task);
+      adopted.tasks = adopted.tasks.filter((_, i) => !recorded[i]);
     }
   }
 

@@ -2,7 +2,7 @@ import { type EngineError, InvalidInputError } from "../../engine/mod.ts";
 import type { AgentLink } from "../line/agent_link.ts";
 import type { HostGpus } from "./gpus_on_hosts.ts";
 import { DISMISS_GRACE_MS } from "./group.ts";
-import { HostAgent, type Left, LOCAL } from "./host_agent.ts";
+import { type AdoptedGroup, HostAgent, LOCAL } from "./host_agent.ts";
 import type { Hub } from "../line/hub.ts";
 import type { Launcher, LocalLauncherOptions } from "../processes/local_launcher.ts";
 import type { Room } from "./placement.ts";
@@ -31,13 +31,13 @@ export type HostOptions = {
 };
 
 type AgentOptions = ConstructorParameters<typeof HostAgent>[0];
-type Told = {
+type HostCallbacks = {
   onMessage: (host: string, message: AgentMessage) => void;
   onStarted: (host: string) => void;
   onLost: (host: string, error: EngineError) => void;
   onGivenUp: (host: string, error: EngineError) => void;
 };
-type OfHost = Omit<AgentOptions, "host" | "launcher" | keyof Told> & Told;
+type OfHost = Omit<AgentOptions, "host" | "launcher" | keyof HostCallbacks> & HostCallbacks;
 
 const HOST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
@@ -111,7 +111,7 @@ export class Hosts {
     const begun = await Promise.allSettled(this.#all.map((agent) => agent.begin()));
     const failed = begun.find((one) => one.status === "rejected");
     if (!failed) return;
-    if (!this.#tenure.left) { // The other hosts' agents have nothing to do.
+    if (!this.#tenure.hasLeft) { // The other hosts' agents have nothing to do.
       this.#tenure.end(failed.reason);
       await this.stop();
     }
@@ -149,20 +149,22 @@ export class Hosts {
   }
 
   /** What an earlier engine left of a group, by host. The caller becomes responsible for it. */
-  takeLeft(group: string): Map<string, Left> {
-    const left = [...this.#agents].map(([host, agent]) => [host, agent.takeLeft(group)] as const);
-    return new Map(left.filter((one): one is [string, Left] => one[1] !== null));
+  takeInherited(group: string): Map<string, AdoptedGroup> {
+    const adopted = [...this.#agents].map(([host, agent]) =>
+      [host, agent.takeInherited(group)] as const
+    );
+    return new Map(adopted.filter((one): one is [string, AdoptedGroup] => one[1] !== null));
   }
 
   /** Ends what an earlier engine left of a group on a host. Its answers are not kept. */
-  endLeft(host: string, { group: { group, generation }, tasks }: Left): void {
+  endInherited(host: string, { group: { group, generation }, tasks }: AdoptedGroup): void {
     const link = this.link(host);
     if (!link) return; // They ended with their agent.
     for (const { task } of tasks) link.release(task);
     link.send({ type: "stop_group", group, generation, grace_ms: DISMISS_GRACE_MS });
   }
 
-  /** News of a group that was not asked for yet: `takeLeft` gives it. */
+  /** News of a group that was not asked for yet: `takeInherited` gives it. */
   keep(host: string, { group, message }: { group: string; message: AgentMessage }): void {
     this.#agents.get(host)?.keep(group, message);
   }

@@ -54,32 +54,32 @@ export function argsHash(args: unknown): string {
  * far as there is one.
  */
 export class Inheritance {
-  #left: { held: HeldTask; running: Running }[] = [];
+  #inherited: { held: HeldTask; running: Running }[] = [];
 
   add(held: HeldTask, running: Running): void {
-    this.#left.push({ held, running });
+    this.#inherited.push({ held, running });
   }
 
   /** The oldest entry for the same work. Also releases the work of this key's ended attempts. */
   take(identity: Identity, since: number): Running | null {
-    for (const { held, running } of this.#left) {
+    for (const { held, running } of this.#inherited) {
       if (held.key === identity.key && held.attempt < since) running.link.release(running.task);
     }
-    this.#left = this.#left.filter(({ held }) =>
+    this.#inherited = this.#inherited.filter(({ held }) =>
       held.key !== identity.key || held.attempt >= since
     );
-    const found = this.#left.find(({ held }) => isSame(held, identity));
-    this.#left = this.#left.filter((left) => left !== found);
+    const found = this.#inherited.find(({ held }) => isSame(held, identity));
+    this.#inherited = this.#inherited.filter((entry) => entry !== found);
     return found?.running ?? null;
   }
 
   /** Whether a call would receive work that was started before. */
   has(identity: Identity, since: number): boolean {
-    return this.#left.some(({ held }) => isSame(held, identity) && held.attempt >= since);
+    return this.#inherited.some(({ held }) => isSame(held, identity) && held.attempt >= since);
   }
 
   clear(): void {
-    this.#left = [];
+    this.#inherited = [];
   }
 }
 

@@ -82,14 +82,14 @@ export class OpenTasks {
       if (held.state === "running") this.#running = running;
       else running.over.resolve();
     }
-    if (this.#running) this.#limitLeft(this.#running);
+    if (this.#running) this.#limitInherited(this.#running);
   }
 
   /**
    * Perhaps nobody requests this work, but later work waits for it. So the group's own limits
    * apply.
    */
-  #limitLeft(running: Running): void {
+  #limitInherited(running: Running): void {
     this.#limit(running, {}, untilOver(running));
   }
 
@@ -118,11 +118,11 @@ export class OpenTasks {
 
   /** The same work, started by an earlier engine; null if there is none. */
   take(identity: Identity, options: CallOptions): Running | null {
-    const left = this.#inheritance.take(identity, sinceAttempt(options));
-    if (!left) return null;
-    left.progressed_ms = this.#options.clock.monotonic();
-    left.onProgress = options.onProgress ?? left.onProgress;
-    return left;
+    const inherited = this.#inheritance.take(identity, sinceAttempt(options));
+    if (!inherited) return null;
+    inherited.progressed_ms = this.#options.clock.monotonic();
+    inherited.onProgress = options.onProgress ?? inherited.onProgress;
+    return inherited;
   }
 
   /** Sends an operation to free ranks. */

@@ -41,11 +41,11 @@ export function limitSilence(
   const { op } = running;
   const watch = async () => {
     for (
-      let left = limit_ms;
-      left > 0;
-      left = running.progressed_ms + limit_ms - clock.monotonic()
+      let remaining_ms = limit_ms;
+      remaining_ms > 0;
+      remaining_ms = running.progressed_ms + limit_ms - clock.monotonic()
     ) {
-      await clock.sleep(left, signal);
+      await clock.sleep(remaining_ms, signal);
     }
     const text =
       `Cannot finish '${op}' on ${place.group} because it has made no progress for ${limit_ms} ms`;

@@ -1,11 +1,11 @@
 import type { EngineError } from "../../engine/mod.ts";
 import { WorkerGroup } from "./group.ts";
 import type { GroupSpec } from "./group_spec.ts";
-import type { Left } from "./host_agent.ts";
+import type { AdoptedGroup } from "./host_agent.ts";
 import type { Hosts } from "./hosts.ts";
 import { placeRanks, type Room } from "./placement.ts";
 import type { AgentMessage, GroupState } from "../line/protocol.ts";
-import { joinLeft, type Part, Span } from "./span.ts";
+import { joinInherited, type Part, Span } from "./span.ts";
 
 type PlacedOptions = Omit<ConstructorParameters<typeof WorkerGroup>[1], "onMoved"> & {
   hosts: Hosts;
@@ -24,16 +24,19 @@ export class PlacedGroup {
   /** Of each rank. */
   #places: readonly string[];
   /** What an earlier engine left of it, by host, until it is attached. */
-  #left: Map<string, Left>;
+  #inherited: Map<string, AdoptedGroup>;
   #line: Span | null = null;
 
   /** @throws {InvalidInputError} If no hosts have room for it. */
   constructor(spec: GroupSpec, options: PlacedOptions) {
     this.#options = options;
-    this.#left = options.hosts.takeLeft(spec.group);
+    this.#inherited = options.hosts.takeInherited(spec.group);
     const rooms = options.hosts.rooms(spec.role, options.used);
-    this.#places = leftPlaces(this.#left, { spec, rooms }) ?? placeRanks(spec, rooms);
-    const last = Math.max(0, ...[...this.#left.values()].map((left) => left.group.generation));
+    this.#places = inheritedPlaces(this.#inherited, { spec, rooms }) ?? placeRanks(spec, rooms);
+    const last = Math.max(
+      0,
+      ...[...this.#inherited.values()].map((adopted) => adopted.group.generation),
+    );
     const onMoved = () => {
       this.#line?.lost("");
       this.attach();
@@ -63,10 +66,10 @@ export class PlacedGroup {
       return link ? [{ host, link, ranks, interface: hosts.interface(host) }] : [];
     });
     if (parts.length < new Set(this.#places).size) return;
-    const left = this.#left;
-    this.#left = new Map();
-    const here = parts.flatMap(({ host }) => left.get(host) ?? []);
-    const inherited = here.length === parts.length ? joinLeft(here) : null;
+    const adopted = this.#inherited;
+    this.#inherited = new Map();
+    const here = parts.flatMap(({ host }) => adopted.get(host) ?? []);
+    const inherited = here.length === parts.length ? joinInherited(here) : null;
     const line = this.#line = new Span(parts, {
       group: this.group.spec.group,
       clock,
@@ -78,8 +81,8 @@ export class PlacedGroup {
       onBroken: (error) => this.#broken(error),
     });
     this.group.attach(line, inherited);
-    for (const [host, one] of left) {
-      if (!line.isOn(host)) hosts.endLeft(host, one);
+    for (const [host, one] of adopted) {
+      if (!line.isOn(host)) hosts.endInherited(host, one);
       else for (const message of one.news) line.receive(host, message);
     }
   }
@@ -127,12 +130,14 @@ export class PlacedGroup {
  * An intact group of an earlier engine stays where it is if there is still room. Null: it must be
  * placed again.
  */
-function leftPlaces(
-  left: ReadonlyMap<string, Left>,
+function inheritedPlaces(
+  inherited: ReadonlyMap<string, AdoptedGroup>,
   { spec, rooms }: { spec: GroupSpec; rooms: readonly Room[] },
 ): string[] | null {
   const places: string[] = [];
-  for (const [host, { group }] of left) for (const { rank } of group.ranks) places[rank] = host;
+  for (const [host, { group }] of inherited) {
+    for (const { rank } of group.ranks) places[rank] = host;
+  }
   const counts = Map.groupBy(places, (host) => host);
   const isWhole = places.length === spec.ranks && Object.keys(places).length === spec.ranks;
   const fits = [...counts].every(([name, { length }]) => {

@@ -52,7 +52,7 @@ export class Span implements GroupLine {
   /** Waits for rank 0's host to say where the ranks meet. */
   #starting: StartGroup | null = null;
   /** Each host's last report about the generation. */
-  #said = new Map<string, OfGroup>();
+  #reports = new Map<string, OfGroup>();
   #ranks = new Map<string, RankState[]>();
   /** By task and host. */
   #answers = new Map<string, Map<string, Answer>>();
@@ -122,7 +122,7 @@ export class Span implements GroupLine {
     this.#generation = message.generation;
     this.#over = false;
     this.#closeWindow();
-    this.#said.clear();
+    this.#reports.clear();
     this.#ranks.clear();
     this.#answers.clear();
     this.#starting = this.#isWhole ? null : message;
@@ -205,12 +205,12 @@ export class Span implements GroupLine {
 
   #groupChanged(host: string, message: OfGroup): void {
     if (message.generation !== this.#generation || this.#over) return;
-    this.#said.set(host, message);
+    this.#reports.set(host, message);
     this.#ranks.set(host, message.ranks);
-    const said = this.#parts.map((part) => this.#said.get(part.host));
-    if (said.every((one) => one?.state === "ready")) {
-      this.#options.onMessage({ ...said[0]!, ranks: this.#allRanks() });
-    } else if (said.every((one) => one && hasEnded(one))) {
+    const reports = this.#parts.map((part) => this.#reports.get(part.host));
+    if (reports.every((one) => one?.state === "ready")) {
+      this.#options.onMessage({ ...reports[0]!, ranks: this.#allRanks() });
+    } else if (reports.every((one) => one && hasEnded(one))) {
       this.#end();
     } else if (hasEnded(message)) {
       this.#openWindow();
@@ -260,12 +260,12 @@ export class Span implements GroupLine {
     if (this.#over) return;
     this.#over = true;
     this.#closeWindow();
-    this.#endRanks(({ host }) => !hasEnded(this.#said.get(host)));
+    this.#endRanks(({ host }) => !hasEnded(this.#reports.get(host)));
     const failures = new Map<number, FailureReport>();
     const answers = [...this.#answers.values()].flatMap((one) => [...one.values()]);
-    for (const said of [...this.#said.values(), ...answers]) {
-      if (!("failures" in said)) continue;
-      for (const failure of said.failures) failures.set(failure.rank, failure);
+    for (const report of [...this.#reports.values(), ...answers]) {
+      if (!("failures" in report)) continue;
+      for (const failure of report.failures) failures.set(failure.rank, failure);
     }
     const { group } = this.#options;
     this.#options.onMessage({
@@ -295,8 +295,8 @@ export class Span implements GroupLine {
   }
 }
 
-function hasEnded(said: OfGroup | undefined): boolean {
-  return said?.state === "failed" || said?.state === "stopped";
+function hasEnded(report: OfGroup | undefined): boolean {
+  return report?.state === "failed" || report?.state === "stopped";
 }
 
 /** A part, with the number of its first rank. */
@@ -315,9 +315,9 @@ function placed(parts: readonly Part[]): Placed[] {
 function joinedResult(results: Result[]): Result {
   let before = 0;
   const outputs: Result["outputs"] = [];
-  for (const { outputs: own, blobs } of results) {
+  for (const { outputs: rankOutputs, blobs } of results) {
     outputs.push(
-      ...own.map((output) => "blob" in output ? { blob: output.blob + before } : output),
+      ...rankOutputs.map((output) => "blob" in output ? { blob: output.blob + before } : output),
     );
     before += blobs.length;
   }
@@ -328,24 +328,24 @@ function joinedResult(results: Result[]): Result {
  * Joins what an earlier engine left of a group on its hosts, in the order of their ranks. Null if
  * the parts do not match, so that the group cannot continue.
  */
-export function joinLeft(left: readonly Inherited[]): Inherited | null {
-  const [first] = left;
-  if (first === undefined || left.length === 1) return first ?? null;
+export function joinInherited(inherited: readonly Inherited[]): Inherited | null {
+  const [first] = inherited;
+  if (first === undefined || inherited.length === 1) return first ?? null;
   const { generation, spec_hash } = first.group;
-  const same = left.every(({ group }) =>
+  const same = inherited.every(({ group }) =>
     group.state === "ready" && group.generation === generation && group.spec_hash === spec_hash
   );
   if (!same) return null;
-  const held = Map.groupBy(left.flatMap(({ tasks }) => tasks), ({ task }) => task);
+  const held = Map.groupBy(inherited.flatMap(({ tasks }) => tasks), ({ task }) => task);
   const tasks: Inherited["tasks"] = [];
   for (const parts of held.values()) {
     const isRunning = parts.some(({ state }) => state === "running");
-    if (parts.length === left.length) {
+    if (parts.length === inherited.length) {
       const cancelled = parts.some((part) => part.cancelled);
       tasks.push({ ...parts[0]!, cancelled, state: isRunning ? "running" : "finished" });
     } else if (isRunning) {
       return null; // The engine died before every host was asked.
     }
   }
-  return { group: { ...first.group, ranks: left.flatMap(({ group }) => group.ranks) }, tasks };
+  return { group: { ...first.group, ranks: inherited.flatMap(({ group }) => group.ranks) }, tasks };
 }

@@ -8,8 +8,8 @@ const AWAKE_MS = 250;
  * Sleeps for this much time in which this process is awake. A freeze counts as at most `AWAKE_MS`.
  */
 export async function sleepAwake(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  for (let left = ms; left > 0; left -= AWAKE_MS) {
-    await clock.sleep(Math.min(left, AWAKE_MS), signal);
+  for (let remaining_ms = ms; remaining_ms > 0; remaining_ms -= AWAKE_MS) {
+    await clock.sleep(Math.min(remaining_ms, AWAKE_MS), signal);
   }
 }
 
@@ -57,16 +57,16 @@ async function silence(link: AgentLink, options: WatchOptions): Promise<AgentEnd
   let doubted = false;
   while (!signal.aborted) {
     const limit = link.bootId === null ? start_ms : silent_ms;
-    const left = limit - link.silentMs;
-    if (left <= 0 && doubted) {
+    const remaining_ms = limit - link.silentMs;
+    if (remaining_ms <= 0 && doubted) {
       return {
         reason: `it has been silent for ${Math.round(link.silentMs)} ms: the limit is ${limit} ms`,
       };
     }
     try {
-      doubted = left <= 0;
+      doubted = remaining_ms <= 0;
       // After its first hello the shorter limit applies.
-      await clock.sleep(doubted ? AWAKE_MS : Math.min(left, silent_ms), signal);
+      await clock.sleep(doubted ? AWAKE_MS : Math.min(remaining_ms, silent_ms), signal);
     } catch {
       return null; // The watch is over.
     }

@@ -36,7 +36,7 @@ const OWNS_TRIES = 10;
 export class Tenure {
   #options: TenureOptions;
   #ended: EngineError | null = null;
-  #left = false;
+  #hasLeft = false;
 
   constructor(options: TenureOptions) {
     this.#options = options;
@@ -51,8 +51,8 @@ export class Tenure {
   }
 
   /** The processes belong to another engine, or may. This engine touches none. */
-  get left(): boolean {
-    return this.#left;
+  get hasLeft(): boolean {
+    return this.#hasLeft;
   }
 
   /** Ends the tenure on this engine's own decision. It may still end what it started. */
@@ -62,7 +62,7 @@ export class Tenure {
 
   /** From now on this engine touches no process and no file. */
   leave(): void {
-    this.#left = true;
+    this.#hasLeft = true;
   }
 
   /**
@@ -76,7 +76,7 @@ export class Tenure {
       try {
         const owned = await owns();
         if (!owned || supersededBy() !== null) this.fenced(supersededBy());
-        return !this.#left;
+        return !this.#hasLeft;
       } catch (cause) {
         if (tries >= OWNS_TRIES) this.#leaveWith(unknownOwner(run, cause));
         else await clock.sleep(owns_retry_ms);

@@ -231,7 +231,7 @@ function bytesOf(raw: RawData): Uint8Array {
   return new Uint8Array(raw as Buffer);
 }
 
-function sameSecret(given: string, wanted: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+function sameSecret(presented: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(presented), Buffer.from(wanted)];
   return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -119,8 +119,8 @@ function limited(schema: z.ZodType, spelled: string): string {
   const declared = z.toJSONSchema(schema);
   const limits = Object.entries(MSGSPEC).flatMap(([name, argument]) => {
     const limit = declared[name] as number | undefined;
-    const isOwn = limit !== undefined && Math.abs(limit) !== Number.MAX_SAFE_INTEGER;
-    return isOwn ? [`${argument}=${limit}`] : [];
+    const isLimited = limit !== undefined && Math.abs(limit) !== Number.MAX_SAFE_INTEGER;
+    return isLimited ? [`${argument}=${limit}`] : [];
   });
   if (limits.length === 0) return spelled;
   const text = `Annotated[${spelled}, Meta(${limits.join(", ")})]`;

@@ -13,32 +13,32 @@ export const STRANGER_MS = 5_000;
 export class Strangers {
   readonly #clock: Clock;
   /** In the order they came. */
-  readonly #left = new Map<Duplex, AbortController>();
+  readonly #waits = new Map<Duplex, AbortController>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   add(socket: Duplex): void {
-    for (const [first] of this.#left) {
-      if (this.#left.size < STRANGERS_MAX) break;
+    for (const [first] of this.#waits) {
+      if (this.#waits.size < STRANGERS_MAX) break;
       this.#refuse(first);
     }
-    const left = new AbortController();
-    this.#left.set(socket, left);
+    const wait = new AbortController();
+    this.#waits.set(socket, wait);
     socket.once("close", () => this.know(socket));
     socket.on("error", () => socket.destroy()); // Without a listener it would end the process.
-    this.#clock.sleep(STRANGER_MS, left.signal).then(() => this.#refuse(socket), () => {});
+    this.#clock.sleep(STRANGER_MS, wait.signal).then(() => this.#refuse(socket), () => {});
   }
 
   /** The socket has shown its token, or is gone. */
   know(socket: Duplex): void {
-    this.#left.get(socket)?.abort(new Error("its token was seen, or it is gone"));
-    this.#left.delete(socket);
+    this.#waits.get(socket)?.abort(new Error("its token was seen, or it is gone"));
+    this.#waits.delete(socket);
   }
 
   refuseAll(): void {
-    for (const socket of [...this.#left.keys()]) this.#refuse(socket);
+    for (const socket of [...this.#waits.keys()]) this.#refuse(socket);
   }
 
   /**

@@ -103,10 +103,10 @@ function livingAgent({ nonce, clock }: LocalLauncherOptions): LivingAgent | null
 
 /** It is not our child, so only the process table shows when it ends. */
 function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentProcess {
-  const left = new AbortController();
+  const leaving = new AbortController();
   const alive = () => processStart(pid) === start;
   const watch = async () => {
-    while (alive()) await clock.sleep(POLL_MS, left.signal);
+    while (alive()) await clock.sleep(POLL_MS, leaving.signal);
     return "the agent that an earlier engine started has ended";
   };
   const destroy = async () => {
@@ -118,7 +118,7 @@ function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentPro
     pid,
     exited,
     destroy,
-    leave: () => left.abort(new Error("the agent belongs to another engine")),
+    leave: () => leaving.abort(new Error("the agent belongs to another engine")),
   };
 }
 
@@ -165,12 +165,12 @@ const LINES_SHOWN = 8;
 async function exitSentence(code: number, log: string): Promise<string> {
   const text = await Deno.readTextFile(log).catch(() => "");
   const lines = text.trimEnd().split("\n").filter((line) => line.trim() !== "").slice(-LINES_SHOWN);
-  const said = code !== 0 && lines.length > 0 ? `: ${lines.at(-1)!.trim()}` : "";
-  const shown = said === "" ? [] : lines.map((line) => `  | ${line}`);
+  const suffix = code !== 0 && lines.length > 0 ? `: ${lines.at(-1)!.trim()}` : "";
+  const shown = suffix === "" ? [] : lines.map((line) => `  | ${line}`);
   const next = FAILED_IMPORT.test(lines.at(-1) ?? "")
     ? [`  fix: ${IMPORT_FIX}`, "  next: deno task rl doctor"]
     : [];
-  const head = `the agent ended with exit code ${code}${said}`;
+  const head = `the agent ended with exit code ${code}${suffix}`;
   return [head, ...shown, `  log: ${log}`, ...next].join("\n");
 }
 

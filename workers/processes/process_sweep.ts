@@ -43,7 +43,7 @@ function parseNonce(text: string): Nonce | null {
 export const TRACKER_HOST = "~tracker.";
 
 /** This process's nonce for a run. */
-export function ownNonce(home: string, run: string): Nonce {
+export function processNonce(home: string, run: string): Nonce {
   return { home, run, engine_pid: process.pid, engine_start: processStart(process.pid) ?? "" };
 }
 
@@ -177,14 +177,18 @@ export async function endWorkersOf(
  * `adopted`, and processes of this home's other runs that have neither engine nor agent. An agent
  * without an engine ends by itself after its grace period.
  */
-export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: Nonce) => boolean {
+export function leftBehind(
+  engineNonce: Nonce,
+  adopted: readonly Nonce[] = [],
+): (nonce: Nonce) => boolean {
   const kept = new Set(adopted.map(nonceText));
   const led = new Set(agents().map(({ nonce }) => nonceText(nonce)));
   return (other) => {
-    const isOurs = other.engine_pid === own.engine_pid && other.engine_start === own.engine_start;
+    const isOurs = other.engine_pid === engineNonce.engine_pid &&
+      other.engine_start === engineNonce.engine_start;
     const isTracker = other.host?.startsWith(TRACKER_HOST) === true;
-    if (other.home !== own.home || (isTracker && isOurs)) return false;
-    if (other.run === own.run) return !kept.has(nonceText(other));
+    if (other.home !== engineNonce.home || (isTracker && isOurs)) return false;
+    if (other.run === engineNonce.run) return !kept.has(nonceText(other));
     const alive = processStart(other.engine_pid) === other.engine_start;
     return !alive && !led.has(nonceText(other));
   };
@@ -209,8 +213,8 @@ function agentOf(pid: number): string | null {
 }
 
 /** Whether a process carries exactly this nonce. */
-export function sameNonce(own: Nonce): (nonce: Nonce) => boolean {
-  return (other) => nonceText(other) === nonceText(own);
+export function sameNonce(wanted: Nonce): (nonce: Nonce) => boolean {
+  return (other) => nonceText(other) === nonceText(wanted);
 }
 
 /**

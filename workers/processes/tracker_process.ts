@@ -5,7 +5,7 @@ import {
   kill,
   NONCE_VARIABLE,
   nonceText,
-  ownNonce,
+  processNonce,
   sameNonce,
   sweep,
   TRACKER_HOST,
@@ -87,14 +87,19 @@ export async function startTracker(start: TrackerStart): Promise<TrackerProcess>
   const { args = ["-m", "holdfast_worker.trackers.serve"] } = start;
   await Deno.mkdir(log_path.slice(0, log_path.lastIndexOf("/")), { recursive: true });
   // A nonce of this process alone, so that its end ends exactly what it has started.
-  const nonce = { ...ownNonce(await homeNonce(home), run), host: `${TRACKER_HOST}${name}` };
-  const own = trackerEnvironment(variables);
-  const path = [PYTHON_ROOT, own.PYTHONPATH].filter(Boolean).join(":");
+  const nonce = { ...processNonce(await homeNonce(home), run), host: `${TRACKER_HOST}${name}` };
+  const environment = trackerEnvironment(variables);
+  const path = [PYTHON_ROOT, environment.PYTHONPATH].filter(Boolean).join(":");
   const log = '(umask 077; : >>"$1"); log="$1"; shift; exec "$@" 2>>"$log"';
   const child = new Deno.Command("/bin/sh", {
     args: ["-c", log, "tracker", log_path, python, ...args],
     clearEnv: true,
-    env: { ...own, PYTHONPATH: path, PYTHONUNBUFFERED: "1", [NONCE_VARIABLE]: nonceText(nonce) },
+    env: {
+      ...environment,
+      PYTHONPATH: path,
+      PYTHONUNBUFFERED: "1",
+      [NONCE_VARIABLE]: nonceText(nonce),
+    },
     stdin: "piped",
     stdout: "piped",
     stderr: "null",

@@ -114,12 +114,12 @@ type Declaration<
    */
   readonly block?: Block | null;
   /**
-   * The groups that a run has. `own`: the role's block; a configuration without it has no group of
+   * The groups that a run has. `block`: the role's block; a configuration without it has no group of
    * the role.
    */
   groups(
     blocks: WorkerBlocks,
-    own: z.output<NoInfer<Block>>,
+    block: z.output<NoInfer<Block>>,
   ): PlannedGroup<z.output<NoInfer<Spec>>>[];
 };
 

@@ -103,8 +103,8 @@ export class Materialiser {
     if (held === null) return null;
     const steps = await this.#options.chain.stepsBetween(held, version);
     if (steps === null) return null;
-    const own = await this.#options.worldSize();
-    return steps.every(({ record }) => record.numerics.world_size === own) ? steps : null;
+    const worldSize = await this.#options.worldSize();
+    return steps.every(({ record }) => record.numerics.world_size === worldSize) ? steps : null;
   }
 
   #causeWithoutLoss(held: string | null): string {
@@ -133,11 +133,11 @@ export class Materialiser {
    */
   async #follow({ start, redo }: Route, caller: Caller): Promise<void> {
     const { operator } = this.#options;
-    const own = redo.length === 0 ? 0 : await this.#options.worldSize();
+    const worldSize = redo.length === 0 ? 0 : await this.#options.worldSize();
     let from = start;
     for (const steps of byWorldSize(redo)) {
       const ranks = steps[0]!.record.numerics.world_size;
-      if (ranks === own) {
+      if (ranks === worldSize) {
         await this.#load(operator, from, caller);
         await this.#redo(operator, steps, caller);
         if (steps.at(-1) === redo.at(-1)) return;

@@ -22,10 +22,10 @@ import {
   type Answered,
   type ArgumentsOf,
   ask,
-  type Asked,
   askResident,
   isNotResident,
   type OperationOf,
+  type Reply,
 } from "../ask.ts";
 import { type CallOptions, callOptions } from "../call.ts";
 import { makeRoomFor } from "./checkpoint_files.ts";
@@ -38,7 +38,7 @@ import type { TrainerBlock } from "./replan.ts";
 import type { NotResident } from "../roles/role.ts";
 import { type EvaluatedBatch, type RefusedRow, trainerRole } from "../roles/trainer.ts";
 import { RoleWorkers } from "../role_workers.ts";
-import { askedRoom, fitting } from "./room.ts";
+import { fitting, withinRoom } from "./room.ts";
 import { type RowLength, rowLengths } from "./row_lengths.ts";
 import type { Turns } from "../turns.ts";
 import {
@@ -128,7 +128,7 @@ export class PolicyTrainer {
     const chain = this.#chain = new VersionChain(artifacts, recorded);
     this.#models = new ModelDigests(artifacts, options.recorded);
     // A start's first version was trained by another run.
-    const loaded_before = chain.hasOwn();
+    const loaded_before = chain.hasNamedVersion();
     const worldSize = async () => (await options.numerics(1)).world_size;
     const { writing } = this;
     const places = { checkpoints_dir, writing, restart, loaded_before };
@@ -189,18 +189,18 @@ export class PolicyTrainer {
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const numerics = await this.#options.numerics(micro_batch_tokens_max);
-    const given = { parent: policy.version, batch, loss, optimizer, numerics };
-    const identity = { kind: "trained", ...given };
+    const inputs = { parent: policy.version, batch, loss, optimizer, numerics };
+    const identity = { kind: "trained", ...inputs };
     const bytes = new TextEncoder().encode(canonicalJson(identity));
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
     // Written while the step runs, because nothing reads it before the result is recorded.
     const kept = this.#artifacts.put(bytes);
     kept.catch(() => undefined); // Awaited below.
-    const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
+    const trained = { ...policy, version: record.sha256, record, number: policy.number + 1 };
     const { non_finite_max = null } = this.#options;
     const args = {
       from: policy.version,
-      to: made.version,
+      to: trained.version,
       batch,
       loss,
       optimizer,
@@ -210,15 +210,15 @@ export class PolicyTrainer {
       non_finite_max,
     };
     const { answers: [{ steps }] } = await this.#resident(policy.version, caller, async () => {
-      const asked = await askedRoom(caller, (watched) => this.#ask("train", args, watched));
-      if (!isNotResident(asked)) this.#newest = made; // Before the next turn: it may be `saveNow`.
-      return asked;
+      const reply = await withinRoom(caller, (watched) => this.#ask("train", args, watched));
+      if (!isNotResident(reply)) this.#newest = trained; // Before the next turn: it may be `saveNow`.
+      return reply;
     });
     await kept;
-    const { model_path, number } = made;
+    const { model_path, number } = trained;
     const note = { ...this.#mark, record, model_path, number, steps };
-    this.#chain.add(made.version, note);
-    return { policy: made, note };
+    this.#chain.add(trained.version, note);
+    return { policy: trained, note };
   }
 
   /**
@@ -240,12 +240,12 @@ export class PolicyTrainer {
       const { policy, ...rest } = input;
       const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
       const reference_digest = await this.#models.digestOf(rest.reference_path);
-      const asked = { ...rest, reference_digest, micro_batch_tokens_max, ...cut };
-      const args = { version: policy.version, ...asked };
+      const request = { ...rest, reference_digest, micro_batch_tokens_max, ...cut };
+      const args = { version: policy.version, ...request };
       const { answers: [{ columns }], blobs } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#ask("score", args, watched)),
+        () => withinRoom(caller, (watched) => this.#ask("score", args, watched)),
       );
       const refs = await Promise.all(blobs.map((blob) => this.#artifacts.put(blob)));
       return Object.fromEntries(columns.map((column, i) => [column, refs[i]!]));
@@ -269,7 +269,7 @@ export class PolicyTrainer {
       const { answers: [evaluated] } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#ask("evaluate", args, watched)),
+        () => withinRoom(caller, (watched) => this.#ask("evaluate", args, watched)),
       );
       return evaluated;
     });
@@ -352,9 +352,9 @@ export class PolicyTrainer {
       const args = { version: policy.version, dir: `${this.#options.checkpoints_dir}/${name}` };
       this.writing.add(args.dir);
       try {
-        const asked = await this.#ask("save", args, caller);
-        if (isNotResident(asked)) return null;
-        const whole = wholeCheckpoint(asked.answers);
+        const reply = await this.#ask("save", args, caller);
+        if (isNotResident(reply)) return null;
+        const whole = wholeCheckpoint(reply.answers);
         const { number } = policy;
         const checkpoint = { ...this.#mark, ...whole, number, round: null, metric: null };
         await caller.record("note/checkpoint", policy.version, checkpoint);
@@ -451,7 +451,7 @@ export class PolicyTrainer {
     op: Op,
     args: ArgumentsOf<TrainerRole, Op>,
     options: CallOptions,
-  ): Promise<Asked<TrainerRole, Op>> {
+  ): Promise<Reply<TrainerRole, Op>> {
     return ask(this.#options.operator, [trainerRole, op], args, options);
   }
 
@@ -473,7 +473,7 @@ export class PolicyTrainer {
   #resident<Op extends TrainerOperation>(
     version: string,
     caller: Caller,
-    operate: () => Promise<Asked<TrainerRole, Op>>,
+    operate: () => Promise<Reply<TrainerRole, Op>>,
   ): Promise<Answered<TrainerRole, Op>> {
     type Answer = Answered<TrainerRole, Op> | NotResident;
     const bring = async (held: string | null) => {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { saidOf } from "../../data/mod.ts";
+import { declaredFacts } from "../../data/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 import { ValueModelConfig } from "./value_model_config.ts";
@@ -22,7 +22,7 @@ export const /** @internal */ REPLAN_FIELDS: readonly ReplanField[] = Object.ent
   value_model: ValueModelConfig.shape,
 }).flatMap(([block, shape]) =>
   Object.entries(shape).flatMap(([name, field]) =>
-    saidOf(field).resume === "replan" ? [`${block}.${name}` as ReplanField] : []
+    declaredFacts(field).resume === "replan" ? [`${block}.${name}` as ReplanField] : []
   )
 );
 
@@ -52,10 +52,10 @@ export function replanned<T extends object>(
   replans: readonly Replan[],
   block: TrainerBlock = "trainer",
 ): T {
-  const own = replans.filter(({ field }) => field.startsWith(`${block}.`));
+  const blockReplans = replans.filter(({ field }) => field.startsWith(`${block}.`));
   return {
     ...trainer,
-    ...Object.fromEntries(own.map(({ field, to }) => [field.slice(block.length + 1), to])),
+    ...Object.fromEntries(blockReplans.map(({ field, to }) => [field.slice(block.length + 1), to])),
   };
 }
 
@@ -63,15 +63,15 @@ export function replanned<T extends object>(
  * The rows for the requested changes. A value that is already set adds none.
  * @throws {InvalidInputError} For a value that the trainer cannot have.
  */
-export function askedReplans(
+export function requestedReplans(
   trainer: Planned,
   replans: readonly Replan[],
-  asked: AskedReplan,
+  requested: AskedReplan,
   block: TrainerBlock = "trainer",
 ): Replan[] {
   const now = replanned(trainer, replans, block);
-  const own = Object.entries(asked).filter(([name]) => name.startsWith(`${block}.`));
-  const rows = own.flatMap(([name, value]): Replan[] => {
+  const blockFields = Object.entries(requested).filter(([name]) => name.startsWith(`${block}.`));
+  const rows = blockFields.flatMap(([name, value]): Replan[] => {
     const field = name as ReplanField;
     const key = field.slice(block.length + 1) as Exclude<keyof Planned, "engine">;
     const parsed = TrainerConfig.shape[key].safeParse(value);

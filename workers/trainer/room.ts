@@ -17,7 +17,7 @@ class NoRoom extends Error {
 }
 
 /** Runs an operation that is cut into micro-batches. @throws {NoRoom} If smaller ones may fit. */
-export async function askedRoom<T>(
+export async function withinRoom<T>(
   caller: CallOptions,
   operate: (watched: CallOptions) => Promise<T>,
 ): Promise<T> {

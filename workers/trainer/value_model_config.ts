@@ -1,16 +1,16 @@
 import { z } from "zod";
-import { Optimizer, saidOf, setting } from "../../data/mod.ts";
+import { declaredFacts, Optimizer, setting } from "../../data/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
 /** A setting of `trainer:` that may differ for the value model. */
-function own<Type extends z.ZodType>(
+function overridable<Type extends z.ZodType>(
   name: string,
   field: z.ZodDefault<Type>,
 ): z.ZodDefault<z.ZodNullable<Type>> {
   const owned = z.nullable(field.unwrap()).default(null as never).describe(
     `Like trainer.${name}, for the value model; null: the trainer's value.`,
   );
-  setting.add(owned, saidOf(field));
+  setting.add(owned, declaredFacts(field));
   return owned;
 }
 
@@ -41,19 +41,19 @@ export const ValueModelConfig = z.strictObject({
       "The learning rate, higher than a policy's.",
     ),
   }).prefault({}).describe("The optimizer, its schedule and its gradient clipping."),
-  engine: own("engine", engine),
-  ranks: own("ranks", ranks),
-  zero: own("zero", zero),
-  dtype: own("dtype", dtype),
-  micro_batch_tokens_max: own("micro_batch_tokens_max", micro_batch_tokens_max),
-  gradient_checkpointing: own("gradient_checkpointing", gradient_checkpointing),
-  threads: own("threads", threads),
-  device: own("device", device),
+  engine: overridable("engine", engine),
+  ranks: overridable("ranks", ranks),
+  zero: overridable("zero", zero),
+  dtype: overridable("dtype", dtype),
+  micro_batch_tokens_max: overridable("micro_batch_tokens_max", micro_batch_tokens_max),
+  gradient_checkpointing: overridable("gradient_checkpointing", gradient_checkpointing),
+  threads: overridable("threads", threads),
+  device: overridable("device", device),
   devices: TrainerConfig.shape.devices.describe(
     "GPUs of the value model's ranks, one each; null: those the trainer does not use, or " +
       "else the trainer's.",
   ),
-  python: own("python", TrainerConfig.shape.python),
+  python: overridable("python", TrainerConfig.shape.python),
 }).register(setting, { numerics: false, fork: "free", resume: "refused" });
 export type ValueModelConfig = z.infer<typeof ValueModelConfig>;
 

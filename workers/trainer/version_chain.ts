@@ -168,7 +168,7 @@ export class VersionChain {
   }
 
   /** Whether this run has named a version; a start's first ones are another run's. */
-  hasOwn(): boolean {
+  hasNamedVersion(): boolean {
     return this.#lost.size > 0 || [...this.#versions.values()].some(({ start }) => !start);
   }
 

@@ -1,9 +1,9 @@
 import {
   firstRows,
-  givenAnswer,
   type Prompt,
   type Row,
   ROW_SHAPES,
+  rowAnswer,
   rowChunks,
   type RowTable,
   type SourceSummary,
@@ -58,8 +58,10 @@ function shapeLines({ path, format, rows, shapes }: SourceSummary): string {
   const lines = shapes.map(({ name, fields, rows, advice }) => {
     const from = ROW_SHAPES.find((shape) => shape.name === name)?.from;
     const whose = from === undefined ? "" : ` (${from})`;
-    const told = `  shape       ${name}${whose}, because of ${fields.join(", ")}: ${counted(rows)}`;
-    return advice === undefined ? told : `${told}\n  advice      ${advice}`;
+    const shapeLine = `  shape       ${name}${whose}, because of ${fields.join(", ")}: ${
+      counted(rows)
+    }`;
+    return advice === undefined ? shapeLine : `${shapeLine}\n  advice      ${advice}`;
   });
   return [`- file        ${path} (${format}, ${counted(rows)})`, ...lines].join("\n");
 }
@@ -71,8 +73,7 @@ function counted(rows: number): string {
 const ODDITIES: [what: string, holds: (row: Row) => boolean][] = [
   [
     "rows have neither an answer nor a completion",
-    ({ columns, answer, completion }) =>
-      (answer ?? completion ?? givenAnswer(columns)) === undefined,
+    ({ columns, answer, completion }) => (answer ?? completion ?? rowAnswer(columns)) === undefined,
   ],
   ["rows have an empty answer", (row) => row.answer !== undefined && row.answer.trim() === ""],
 ];
@@ -108,8 +109,8 @@ function completionLines(
 ): string[] {
   if (completion === undefined) return [];
   if (rejected === undefined) {
-    const given = label === undefined ? [] : [`  label       ${label}`];
-    return [`  completion  ${short(completion)}`, ...given];
+    const labelLines = label === undefined ? [] : [`  label       ${label}`];
+    return [`  completion  ${short(completion)}`, ...labelLines];
   }
   const lead = margin === undefined ? [] : [`  margin      ${margin}`];
   return [`  chosen      ${short(completion)}`, `  rejected    ${short(rejected)}`, ...lead];

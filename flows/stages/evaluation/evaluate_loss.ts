@@ -47,11 +47,16 @@ export const evaluateLoss: Stage<Input, { policy: Policy; evaluation: LossEvalua
       const read = Batch.parse(await ctx.artifacts.getJson(batch));
       const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
       const work = { policy, batch, loss, micro_batch_tokens_max };
-      const told = await ctx.resource(Trainer).evaluate(work, ctx);
+      const measured = await ctx.resource(Trainer).evaluate(work, ctx);
       const rows = read.kind === "supervised" ? read.rows.length : 0;
-      const evaluation: LossEvaluation = { name, rows, tokens: told.n_tokens, loss: told.loss };
+      const evaluation: LossEvaluation = {
+        name,
+        rows,
+        tokens: measured.n_tokens,
+        loss: measured.loss,
+      };
       ctx.note("evaluation", name, evaluation);
-      const metrics = { [`${input.metrics_under}/loss`]: told.loss };
+      const metrics = { [`${input.metrics_under}/loss`]: measured.loss };
       ctx.emit({ metrics, version: policy.version });
       return { policy, evaluation };
     },

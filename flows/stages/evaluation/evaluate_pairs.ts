@@ -60,25 +60,25 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
       const name = evaluationNamed(named);
       const read = Batch.parse(await ctx.artifacts.getJson(batch));
       const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
-      const told = await ctx.resource(Trainer).evaluate({
+      const measured = await ctx.resource(Trainer).evaluate({
         policy,
         batch,
         loss,
         micro_batch_tokens_max,
       }, ctx);
-      const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
+      const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = measured.metrics;
       if (pair_accuracy === undefined || pair_margin === undefined) {
         throw new TypeError(
           `Cannot evaluate on pairs because the loss of '${titleOf(algorithm)}' does not report ` +
             `'reward/accuracy' and 'reward/margin': its metrics are ${
-              Object.keys(told.metrics).join(", ") || "none"
+              Object.keys(measured.metrics).join(", ") || "none"
             }`,
         );
       }
       const judged = read.kind === "unpaired"
         ? { pairs: 0, completions: read.completions.length }
         : { pairs: read.kind === "preference" ? read.pairs.length : 0 };
-      const summary = { name, ...judged, loss: told.loss, pair_accuracy, pair_margin };
+      const summary = { name, ...judged, loss: measured.loss, pair_accuracy, pair_margin };
       ctx.note("evaluation", name, summary);
       const under = set === undefined ? "eval" : `eval/${set}`;
       const metrics = {

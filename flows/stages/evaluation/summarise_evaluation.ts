@@ -113,8 +113,8 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
   async run(input, ctx: RecordingContext) {
     const { scored, greedy } = input;
     const name = evaluationNamed(input);
-    const { asked, failed, ungraded, failures } = counted(scored);
-    checkGraded(input, { samples: asked * scored.length, failed });
+    const { samplesPerProblem: samplesPerProblem, failed, ungraded, failures } = counted(scored);
+    checkGraded(input, { samples: samplesPerProblem * scored.length, failed });
     const problems = await problemResults(input, ctx);
     const sum = (of: (one: ProblemResult) => number) =>
       problems.reduce((total, one) => total + of(one), 0);
@@ -122,7 +122,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
     const decided = sum((one) => one.decided);
     const has_right = input.correct_by !== null && (decided > 0 || graded === 0);
     const undecided = has_right ? graded - decided : 0;
-    const columns = has_right ? columnsOf(problems, asked) : rewardColumn(problems);
+    const columns = has_right ? columnsOf(problems, samplesPerProblem) : rewardColumn(problems);
     const means = Object.fromEntries(
       Object.entries(columns).map(([of, values]) => [of, mean(values.filter(isKnown))]),
     );
@@ -135,7 +135,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
     const summary: Evaluation = {
       name,
       problems: scored.length,
-      samples_per_problem: asked,
+      samples_per_problem: samplesPerProblem,
       graded,
       right: has_right ? sum((one) => one.right) : null,
       ...(undecided === 0 ? {} : { undecided }),
@@ -147,7 +147,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
       pass_at_1: pass_at && pass_at[0]!,
       pass_at_k: pass_at && pass_at.at(-1)!,
       pass_at,
-      ...(asked > 1 && { pass_hat: upToK(PASS_HAT), maj_at_k: means.maj_at_k ?? null }),
+      ...(samplesPerProblem > 1 && { pass_hat: upToK(PASS_HAT), maj_at_k: means.maj_at_k ?? null }),
       greedy,
       ...(Object.keys(intervals).length > 0 && { intervals }),
       by_problem: await ctx.artifacts.putJson(problems),
@@ -170,7 +170,7 @@ async function problemResults(
     const { row_id, trajectories } = (await decodedSlab(one.group.slab, artifacts))
       .groups[one.group.index]!;
     const right = input.correct_by === null ? [] : rightOf(one, input);
-    const decided = right.filter((said) => said !== null);
+    const decided = right.filter((verdict) => verdict !== null);
     const votes = reader === null ? [] : one.group.samples.flatMap((sample, i): Vote[] => {
       const answer = reader(trajectories[sample]!.text);
       return right[i] === null ? [] : [{ answer, right: right[i]! }];
@@ -180,7 +180,7 @@ async function problemResults(
       graded: one.rewards.length,
       mean_reward: one.rewards.length === 0 ? null : mean(one.rewards),
       decided: decided.length,
-      right: decided.filter((said) => said).length,
+      right: decided.filter((verdict) => verdict).length,
       majority: votes.length > 0 ? majorityRight(votes) : null,
     });
   }
@@ -197,10 +197,10 @@ function rewardColumn(problems: ProblemResult[]): Columns {
 }
 
 /** What is averaged over the problems: [name][problem]. */
-function columnsOf(problems: ProblemResult[], asked: number): Columns {
+function columnsOf(problems: ProblemResult[], samplesPerProblem: number): Columns {
   const counts = problems.map(({ decided: n, right: c }) => ({ n, c }));
   const passes = numbered(PASS_AT, passColumns(counts, passAtK));
-  const hats = asked > 1 ? numbered(PASS_HAT, passColumns(counts, passHatK)) : [];
+  const hats = samplesPerProblem > 1 ? numbered(PASS_HAT, passColumns(counts, passHatK)) : [];
   const majority = problems.map((one) => one.majority);
   return {
     ...rewardColumn(problems),
@@ -223,7 +223,10 @@ function isKnown(value: number | null): value is number {
 function counted(scored: ScoredGroup[]) {
   const missing = ({ failures = {} }: ScoredGroup) =>
     Object.values(failures).reduce((sum, n) => sum + n, 0);
-  const asked = Math.max(1, ...scored.map((group) => group.rewards.length + missing(group)));
+  const samplesPerProblem = Math.max(
+    1,
+    ...scored.map((group) => group.rewards.length + missing(group)),
+  );
   const failures: Record<string, number> = {};
   for (const group of scored) {
     for (const [reason, n] of Object.entries(group.failures ?? {})) {
@@ -232,7 +235,7 @@ function counted(scored: ScoredGroup[]) {
   }
   const ungraded = failures[UNGRADED] ?? 0;
   return {
-    asked,
+    samplesPerProblem: samplesPerProblem,
     failed: Object.values(failures).reduce((sum, n) => sum + n, 0) - ungraded,
     ungraded,
     failures,
@@ -267,9 +270,9 @@ function rightOf(
   { rewards, parts }: ScoredGroup,
   { correct_by, right_at = 1, says_right }: Input,
 ): (boolean | null)[] {
-  const said = says_right ? parts[`${correct_by}/right`] : undefined;
-  const values = said ?? parts[correct_by!] ?? rewards.map(() => 0);
-  return values.map((one) => one === null ? null : one >= (said ? 0.5 : right_at));
+  const verdicts = says_right ? parts[`${correct_by}/right`] : undefined;
+  const values = verdicts ?? parts[correct_by!] ?? rewards.map(() => 0);
+  return values.map((one) => one === null ? null : one >= (verdicts ? 0.5 : right_at));
 }
 
 /** Means whose intervals are metrics too: a line for every pass@k has no reader. */
@@ -291,7 +294,7 @@ function metricsOf(
     [`${spelled(of)}_low`, intervals[of]![0]],
     [`${spelled(of)}_high`, intervals[of]![1]],
   ]);
-  const told = {
+  const metrics = {
     graded: graded!,
     failed,
     ungraded: ungraded!,
@@ -302,6 +305,6 @@ function metricsOf(
     ...Object.fromEntries([...passes, ...bounds]),
   };
   return Object.fromEntries(
-    Object.entries(told).map(([metric, value]) => [`${under}/${metric}`, value]),
+    Object.entries(metrics).map(([metric, value]) => [`${under}/${metric}`, value]),
   );
 }

@@ -47,11 +47,11 @@ export const dropDuplicates: Stage<Input, UniqueRows> = defineStage({
     const seen = new HashSet(deduplicate === "none" ? 0 : rows);
     const ids = new HashSet(rows);
     const parts: ThinnedPart[] = [];
-    for (const { item: { name }, types: shown, parts: own } of files) {
+    for (const { item: { name }, types: shown, parts: fileParts } of files) {
       const counts = Object.values(shown).some(({ place }) => place.line !== undefined)
         ? "line" as const
         : "row" as const;
-      for (const { hashes: ref, ...part } of own) {
+      for (const { hashes: ref, ...part } of fileParts) {
         const hashes = await artifacts.get(ref);
         const drops = new Drops();
         const places: number[] = [];

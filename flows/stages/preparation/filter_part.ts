@@ -35,7 +35,7 @@ const Input = z.strictObject({
 });
 type Input = z.output<typeof Input>;
 /** @internal */
-type Given = z.input<typeof Input>;
+type RawInput = z.input<typeof Input>;
 
 const /** @internal */ filteredPartSchema = z.strictObject({
   file: z.int(),
@@ -57,7 +57,7 @@ export const FilteredPart: typeof filteredPartSchema = filteredPartSchema;
  * Decides every row of a part: too short, too long, contained in an evaluation set, or of a split.
  * Writes artifacts alone: safe to run twice.
  */
-export const filterPart: Stage<Given, FilteredPart> = defineStage({
+export const filterPart: Stage<RawInput, FilteredPart> = defineStage({
   name: "filter_part",
   version: 1,
   input: Input,
@@ -112,11 +112,11 @@ class Judge {
 
   private constructor(
     lengths: LengthLimits,
-    told: { tokens: RowLength[] | null; index: NgramIndex | null },
+    lookups: { tokens: RowLength[] | null; index: NgramIndex | null },
   ) {
     this.#lengths = lengths;
-    this.#tokens = told.tokens;
-    this.#index = told.index;
+    this.#tokens = lookups.tokens;
+    this.#index = lookups.index;
   }
 
   static async of({ item, lengths, index }: Input, ctx: Context): Promise<Judge> {

@@ -23,13 +23,13 @@ export type EvaluationIndex = z.infer<typeof evaluationIndexSchema>;
 export const EvaluationIndex: typeof evaluationIndexSchema = evaluationIndexSchema;
 
 /** @internal */
-type Given = z.input<typeof Decontamination>;
+type RawInput = z.input<typeof Decontamination>;
 
 /**
  * Reads evaluation sets, and keeps the sequences of words that their prompts contain. Only reads:
  * safe to run twice.
  */
-export const indexEvaluationSets: Stage<Given, EvaluationIndex> = defineStage({
+export const indexEvaluationSets: Stage<RawInput, EvaluationIndex> = defineStage({
   name: "index_evaluation_sets",
   version: 1,
   input: Decontamination,
@@ -45,10 +45,10 @@ export const indexEvaluationSets: Stage<Given, EvaluationIndex> = defineStage({
       for await (const { rows } of rowChunks(table)) {
         for (const { prompt } of rows) {
           // Problems of many sets share a system message.
-          const asked = typeof prompt === "string"
+          const question = typeof prompt === "string"
             ? prompt
             : prompt.filter(({ role }) => role !== "system");
-          index.add(name, textOf(asked));
+          index.add(name, textOf(question));
         }
       }
       found.push({ name, problems: table.size, digest: table.digest });

@@ -49,8 +49,8 @@ export const measurePart: Stage<Input, MeasuredPart> = defineStage({
     if (rows.length === 0) return item;
     const use = needs === "completion" || needs === "preference" ? needs : "prompt";
     const chat = rows.some(needsTemplate) ? { template_arguments: {} } : null;
-    const asked = { model_path, use, rows: await ctx.artifacts.putJson(rows), chat } as const;
-    const { tokens, refused } = await ctx.resource(Trainer).measureRows(asked, ctx);
+    const request = { model_path, use, rows: await ctx.artifacts.putJson(rows), chat } as const;
+    const { tokens, refused } = await ctx.resource(Trainer).measureRows(request, ctx);
     if (refused) {
       const { from } = item;
       const place = from ? { file: from.file, [from.counts]: numbers[refused.row] } : null;

@@ -47,7 +47,7 @@ const Input = z.strictObject({
 });
 type Input = z.output<typeof Input>;
 /** @internal */
-type Given = z.input<typeof Input>;
+type RawInput = z.input<typeof Input>;
 
 const /** @internal */ readInputSchema = z.strictObject({
   item: InputFile,
@@ -70,7 +70,7 @@ const PART_CHARACTERS_MAX = 8 * 1024 * 1024;
  * Reads and maps the rows of one file, part by part: each part is recorded, and a resume continues
  * after the last one. Writes artifacts alone: safe to run twice.
  */
-export const readInput: Stage<Given, ReadInput> = defineStage({
+export const readInput: Stage<RawInput, ReadInput> = defineStage({
   name: "read_input",
   version: 1,
   input: Input,

@@ -19,7 +19,7 @@ const Input = z.strictObject({
 });
 type Input = z.output<typeof Input>;
 /** @internal */
-type Given = z.input<typeof Input>;
+type RawInput = z.input<typeof Input>;
 
 const /** @internal */ preparedDataSchema = z.strictObject({
   dir: z.string(),
@@ -40,7 +40,7 @@ const NAMED_MAX = 3;
  * Writes the card next to the data, and removes what killed engines left there. A second run writes
  * the same files.
  */
-export const writeCard: Stage<Given, PreparedData> = defineStage({
+export const writeCard: Stage<RawInput, PreparedData> = defineStage({
   name: "write_card",
   version: 1,
   input: Input,
@@ -72,9 +72,9 @@ export const writeCard: Stage<Given, PreparedData> = defineStage({
 
 function cardOf({ name, output, files, parts, splits, sets, recipe }: Input): PreparedCard {
   const inputs = files.map(({ item, read, dropped }) => {
-    const own = parts.filter(({ file }) => file === item.file);
-    const counts = [dropped, ...own.map((part) => part.dropped)].reduce(added, {});
-    const written = sum(own.flatMap(({ split_rows }) => Object.values(split_rows)));
+    const fileParts = parts.filter(({ file }) => file === item.file);
+    const counts = [dropped, ...fileParts.map((part) => part.dropped)].reduce(added, {});
+    const written = sum(fileParts.flatMap(({ split_rows }) => Object.values(split_rows)));
     const { bytes, sha256 } = item;
     return { file: item.name, bytes, sha256, read, written, dropped: counts };
   });

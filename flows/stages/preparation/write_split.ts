@@ -73,9 +73,9 @@ export const writeSplit: Stage<Input, WrittenSplit> = defineStage({
         const origin = { data_source: inputs[input]!.name ?? stemOf(name), file: name, split };
         for await (const { row, characters, place } of rowsOfPart(part, ctx)) {
           if (!places.has(place)) continue;
-          const said = inMessages(row, types);
-          if (said.prompt !== row.prompt) texts++;
-          await rows.add(preparedColumns(said, origin), characters);
+          const messageRow = inMessages(row, types);
+          if (messageRow.prompt !== row.prompt) texts++;
+          await rows.add(preparedColumns(messageRow, origin), characters);
         }
         ctx.emit({ progress: { done: part.file, phase: split } });
       }

@@ -45,15 +45,15 @@ export const boundRows = defineStage({
   output: OpenedSplit,
   runs_on: "trainer",
   fork: { keeps: true },
-  async run(given, ctx: RecordingContext) {
-    const data = await repairedSplit(given.data, ctx);
-    const input = { ...given, data };
+  async run(unrepaired, ctx: RecordingContext) {
+    const data = await repairedSplit(unrepaired.data, ctx);
+    const input = { ...unrepaired, data };
     const { on_long_prompt } = input;
     const table = await openedTable(data, ctx);
     const { limits, long, longest } = await measured(table, input, ctx);
     if (long.length > 0 && on_long_prompt === "error") throw tooLong(long, { input, limits });
     const truncates = on_long_prompt === "truncate_left";
-    if (!truncates && long.length === table.size) throw noneLeft(input, limits);
+    if (!truncates && long.length === table.size) throw allTooLong(input, limits);
     const counts = { split: data.split, rows: table.size, longest_prompt_tokens: longest };
     if (long.length > 0) {
       const what = truncates ? "cut to their last" : "left out because they have more than";
@@ -140,7 +140,7 @@ function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits
   );
 }
 
-function noneLeft({ data }: Input, limits: Limits): BadDataError {
+function allTooLong({ data }: Input, limits: Limits): BadDataError {
   return new BadDataError(
     `Cannot use the '${data.split}' rows because all ${data.rows} of them are too long. ${
       limitText(limits)

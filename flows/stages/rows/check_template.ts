@@ -23,9 +23,9 @@ export const checkTemplate = defineStage({
   output: OpenedSplit,
   runs_on: "trainer",
   fork: { keeps: true },
-  async run(given, ctx: RecordingContext) {
-    const { use, model_path } = given;
-    const data = await repairedSplit(given.data, ctx);
+  async run(unrepaired, ctx: RecordingContext) {
+    const { use, model_path } = unrepaired;
+    const data = await repairedSplit(unrepaired.data, ctx);
     const table = await openedTable(data, ctx);
     const seen = new Set<string>();
     for await (const { from, rows } of rowChunks(table, { rows: ROWS_MEASURED })) {

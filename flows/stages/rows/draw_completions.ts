@@ -40,9 +40,9 @@ export const drawCompletions: Stage<RoundInput, ArtifactRef> = defineStage({
   output: ArtifactRef,
   phase: "training",
   eager: true,
-  async run({ mismatched, ...asked }, ctx) {
-    const { rows, updates } = await nextRows(asked, ctx);
-    const { chat } = asked.data;
+  async run({ mismatched, ...draw }, ctx) {
+    const { rows, updates } = await nextRows(draw, ctx);
+    const { chat } = draw.data;
     return await ctx.artifacts.putJson(batchOf(rows, { updates, chat, mismatched }));
   },
 });

@@ -64,7 +64,7 @@ export const drawEvaluationRows: Stage<EvaluationInput, ArtifactRef> = defineSta
   },
 });
 
-type Asked = {
+type DrawInput = {
   data: OpenedSplit;
   round: number;
   count: number;
@@ -76,7 +76,7 @@ type Asked = {
 
 /** A round's rows in the run's order, and the optimizer steps over them. */
 export async function nextRows(
-  { data, round, count, seed, picks, ...steps }: Asked,
+  { data, round, count, seed, picks, ...steps }: DrawInput,
   ctx: Context,
 ): Promise<{ rows: Row[]; updates: number[][] }> {
   const { updates_per_batch: updates = 1, epochs_per_batch: epochs = 1 } = steps;

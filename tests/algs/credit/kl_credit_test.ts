@@ -11,7 +11,7 @@ import {
 import type { KlSettings } from "../../../algs/mod.ts";
 
 const Settings = z.strictObject(klSettings()).superRefine(checkKl);
-const settings = (given: z.input<typeof Settings>) => Settings.parse({ kl_coef: 1, ...given });
+const settings = (changes: z.input<typeof Settings>) => Settings.parse({ kl_coef: 1, ...changes });
 const near = (a: number, b: number, tolerance: number) =>
   ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not near ${b}`);
 

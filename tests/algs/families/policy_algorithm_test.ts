@@ -57,12 +57,12 @@ Deno.test("policyAlgorithm() needs what advantages and the KL read, and types it
 });
 
 Deno.test("policyAlgorithm() keeps a loss that the algorithm states", () => {
-  const own = policyAlgorithm(loss)({
+  const algorithm = policyAlgorithm(loss)({
     name: "own",
     defaults,
     settings: {},
     advantage: ({ reward }) => reward,
     loss: ({ logp, coef }, { clip_low }) => ({ loss: tokenMean(logp.mul(coef.kl).mul(clip_low)) }),
   });
-  deepStrictEqual(traceAlgorithm(own, {}).loss.inputs, ["coef.kl", "logp", "n_tokens"]);
+  deepStrictEqual(traceAlgorithm(algorithm, {}).loss.inputs, ["coef.kl", "logp", "n_tokens"]);
 });

@@ -24,7 +24,7 @@ const scored = {
   ref_logp: [[-2, -2], [-1]],
   coef: { kl: 0.25 },
 };
-const settings = (given: z.input<typeof half.config>) => half.config.parse(given);
+const settings = (changes: z.input<typeof half.config>) => half.config.parse(changes);
 const needs = half.credit!.needs as unknown as (c: z.output<typeof half.config>) => string[];
 
 Deno.test("rewardAlgorithm() needs what its advantage reads, and what its KL reads", () => {
@@ -37,8 +37,8 @@ Deno.test("rewardAlgorithm() needs what its advantage reads, and what its KL rea
 });
 
 Deno.test("rewardAlgorithm() gives its advantage the settings and the rewards less the KL", () => {
-  const assign = (given: z.input<typeof half.config>) =>
-    half.credit!.assign({ ...ROUND, ...scored }, settings(given)).advantage;
+  const assign = (changes: z.input<typeof half.config>) =>
+    half.credit!.assign({ ...ROUND, ...scored }, settings(changes)).advantage;
   deepStrictEqual(assign({}), [0.5 * 4 - 1, 0.5 * 2]);
   // k1 is 1 on both tokens of the first completion: 0.5 each leaves 4 - 1.
   deepStrictEqual(assign({ kl_coef: 0.5, kl_in: "reward", kl_estimator: "k1" }), [0.5 * 3 - 1, 1]);

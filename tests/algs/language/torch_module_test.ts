@@ -9,8 +9,8 @@ import { PRINTED_ALGORITHMS } from "../properties/test_losses.ts";
 import { INTERPRETER } from "../drivers/torch.ts";
 
 type Values = { differentiated: unknown; loss: number; metrics: Record<string, number> };
-/** `own`: the module's with statistics that it computed itself. */
-type Beside = { interpreter: Values; module: Values; own: Values };
+/** `computed`: the module's with statistics that it computed itself. */
+type Beside = { interpreter: Values; module: Values; computed: Values };
 
 function near(actual: number, expected: number, what: string): void {
   ok(
@@ -46,7 +46,10 @@ for (const algorithm of [...TABLE, ...Object.values(PRINTED_ALGORITHMS)]) {
           step: randomStep(seed, { pairs, empty: seed === 3, coef }),
         }));
         for (
-          const { interpreter, module, own } of await INTERPRETER.ask("printed", cases) as Beside[]
+          const { interpreter, module, computed } of await INTERPRETER.ask(
+            "printed",
+            cases,
+          ) as Beside[]
         ) {
           // A test loss may add a term without gradient, which the interpreter does not
           // differentiate.
@@ -54,7 +57,7 @@ for (const algorithm of [...TABLE, ...Object.values(PRINTED_ALGORITHMS)]) {
             deepStrictEqual(module.differentiated, interpreter.differentiated);
           }
           sameValues(module, interpreter);
-          sameValues(own, interpreter);
+          sameValues(computed, interpreter);
         }
       });
     }

@@ -48,8 +48,8 @@ function sampled(sequences: readonly EvaluatedSequence[], name: string): number[
 
 /** A column of sampled tokens over whole sequences. */
 function placed({ mask }: EvaluatedSequence, row: readonly number[]): number[] {
-  const left = row.values();
-  return mask.map((bit) => (bit ? left.next().value! : NaN));
+  const remaining = row.values();
+  return mask.map((bit) => (bit ? remaining.next().value! : NaN));
 }
 
 function near(
@@ -108,7 +108,9 @@ function ours(choice: AlgorithmChoice, { reward, old_logp, ref_logp, old_values 
 }
 
 /** FeynRL has no default for these, and drops groups of equal rewards in its dapo. */
-const OWN: Record<string, Record<string, unknown>> = { feynrl: { gamma: 1, lambda: 1 } };
+const FRAMEWORK_SETTINGS: Record<string, Record<string, unknown>> = {
+  feynrl: { gamma: 1, lambda: 1 },
+};
 const differs = (framework: string, name: string, { equal }: Kind) =>
   framework === "feynrl" && name === "dapo" && equal !== "none";
 
@@ -117,12 +119,14 @@ for (const [framework, algorithms] of Object.entries(PEERS)) {
     Deno.test(`under profile ${framework} ${name} has its advantages and gradient`, async () => {
       const { settings } = profileOf(framework, name)!;
       const { shape } = ALGORITHMS[name as keyof typeof ALGORITHMS].config;
-      const own = Object.entries(OWN[framework] ?? {}).filter(([setting]) => setting in shape);
+      const changes = Object.entries(FRAMEWORK_SETTINGS[framework] ?? {}).filter(([setting]) =>
+        setting in shape
+      );
       const choice = AlgorithmChoice.parse({
         name,
         profile: framework,
         ...settings,
-        ...Object.fromEntries(own),
+        ...Object.fromEntries(changes),
       });
       const { loss, value_loss } = expressionsOf(choice);
       const taught: number[] = [];
@@ -199,9 +203,9 @@ Deno.test("under profile openrlhf rewards beyond 10 differ as it says, by its cl
     const choice = AlgorithmChoice.parse({ name, ...settings });
     const peer = PEERS.openrlhf![name]!;
     const round = (reward: number[]) => peerRound(sequences, { reward, settings });
-    const compare = (own: number[], theirs: number[]) => {
+    const compare = (rewards: number[], theirs: number[]) => {
       const factor = peer.advantage_factor?.(round(theirs));
-      near(ours(choice, round(own)).advantage, peer.compute(round(theirs)).advantage, {
+      near(ours(choice, round(rewards)).advantage, peer.compute(round(theirs)).advantage, {
         what: name,
         factor,
       });

@@ -19,6 +19,6 @@ export const coefOf = ({ reads }: LossUnderTest) =>
   reads.flatMap((name) => (name.startsWith("coef.") ? [name.slice("coef.".length)] : []));
 
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => made ??= make();
+  let pending: Promise<T> | undefined;
+  return () => pending ??= make();
 }

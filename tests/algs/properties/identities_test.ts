@@ -57,8 +57,8 @@ Deno.test("GRPO's advantages are Dr. GRPO's divided by their group's deviation",
     advantages("dr_grpo", {}, ROUND.reward),
   ]);
   const deviation = [0, 1].map((group) => {
-    const own = dr_grpo.filter((_, i) => GROUP[i] === group);
-    return Math.sqrt(own.reduce((sum, a) => sum + a * a, 0) / (own.length - 1));
+    const advantages = dr_grpo.filter((_, i) => GROUP[i] === group);
+    return Math.sqrt(advantages.reduce((sum, a) => sum + a * a, 0) / (advantages.length - 1));
   });
   close(grpo, dr_grpo.map((a, i) => a / deviation[GROUP[i]!]!), 1e-15);
 });

@@ -69,10 +69,10 @@ function testMasked(loss: LossUnderTest): void {
       const masked = step.sequences.map((one, s) =>
         gone.includes(s) ? { ...one, mask: one.mask.map(() => 0) } : one
       );
-      const left = step.sequences.filter((_, s) => !gone.includes(s));
+      const remaining = step.sequences.filter((_, s) => !gone.includes(s));
       const [there, alone] = await differentiateWhole(loss, [{ ...step, sequences: masked }, {
         ...step,
-        sequences: left,
+        sequences: remaining,
       }]);
       near(there!.loss, alone!.loss, 1e-14);
       deepStrictEqual(Object.keys(there!.metrics), Object.keys(alone!.metrics));
@@ -102,7 +102,13 @@ function fitted(gradient: number[], expected: number[]): number {
   return gradient[i]! / expected[i]!;
 }
 
-type Lengths = { own: number; group: number; tokens: number; sequences: number; groups: number };
+type Lengths = {
+  sequence: number;
+  group: number;
+  tokens: number;
+  sequences: number;
+  groups: number;
+};
 
 /**
  * What one token weighs in the step, by aggregation. `constant`: the same number in every step,
@@ -110,7 +116,7 @@ type Lengths = { own: number; group: number; tokens: number; sequences: number; 
  */
 const SHARES: Record<string, (lengths: Lengths) => number> = {
   token_mean: ({ tokens }) => 1 / tokens,
-  sequence_mean: ({ own, sequences }) => 1 / (own * sequences),
+  sequence_mean: ({ sequence, sequences }) => 1 / (sequence * sequences),
   group_mean: ({ group, groups }) => 1 / (group * groups),
   constant: ({ sequences }) => 1 / sequences,
 };
@@ -127,7 +133,7 @@ function reinforce({ sequences }: EvaluatedStep, share: (lengths: Lengths) => nu
       0,
     );
     const weight = share({
-      own: length[s]!,
+      sequence: length[s]!,
       group: ofGroup,
       tokens,
       sequences: full.length,
@@ -144,10 +150,10 @@ function reinforce({ sequences }: EvaluatedStep, share: (lengths: Lengths) => nu
  */
 function testEffectiveSamples(loss: LossUnderTest): void {
   const step = onPolicy(randomStep(5, { pairs: loss.pairs, coef: coefOf(loss) }));
-  const told = once(async () => (await loss.probe([step]))[0]!.metrics["policy/ess"]);
+  const sampleSize = once(async () => (await loss.probe([step]))[0]!.metrics["policy/ess"]);
 
   Deno.test(`loss ${loss.title}: constant weights have an effective sample size of 1`, async () => {
-    if (await told() === undefined) return;
+    if (await sampleSize() === undefined) return;
     const shifted = [0, Math.log(0.5), Math.log(3)].map((log_w) => withWeights(step, () => log_w));
     const [one, half, three] = await differentiateWhole(loss, shifted);
     for (const { metrics } of [one!, half!, three!]) near(metrics["policy/ess"]!, 1, 1e-14);
@@ -157,7 +163,7 @@ function testEffectiveSamples(loss: LossUnderTest): void {
   });
 
   Deno.test(`loss ${loss.title}: with one effective sample the pull outweighs all`, async () => {
-    if (await told() === undefined) return;
+    if (await sampleSize() === undefined) return;
     const skewed = withWeights(
       step,
       (s, t) => (s === 0 && step.sequences[0]!.mask.indexOf(1) === t ? 4 : -4),

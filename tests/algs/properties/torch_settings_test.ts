@@ -47,10 +47,10 @@ for (const algorithm of Object.values(ALGORITHMS) as AnyAlgorithm[]) {
       for (
         const [name, value] of Object.entries({ loss: interpreter.loss, ...interpreter.metrics })
       ) {
-        const own = { loss: module.loss, ...module.metrics }[name]!;
+        const computed = { loss: module.loss, ...module.metrics }[name]!;
         ok(
-          Math.abs(own - value) <= 1e-12 * Math.max(1, Math.abs(value)),
-          `${all[i]!.title}: ${name} is ${own}`,
+          Math.abs(computed - value) <= 1e-12 * Math.max(1, Math.abs(value)),
+          `${all[i]!.title}: ${name} is ${computed}`,
         );
       }
     }

@@ -30,8 +30,8 @@ const step: EvaluatedStep = {
   ],
 };
 
-function aggregated(given: z.input<typeof Settings>): number {
-  return evaluate(traceAlgorithm(plain, given).loss, step).loss;
+function aggregated(changes: z.input<typeof Settings>): number {
+  return evaluate(traceAlgorithm(plain, changes).loss, step).loss;
 }
 
 Deno.test("aggregate() counts tokens, completions or groups that have a token", () => {

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { checkClip, clipSettings } from "../../../algs/mod.ts";
 
 const Settings = z.strictObject(clipSettings({ low: 0.1, high: 0.3 })).superRefine(checkClip);
-const places = (given: z.input<typeof Settings>) =>
-  Settings.safeParse(given).error?.issues.map(({ path }) => path[0]) ?? [];
+const places = (changes: z.input<typeof Settings>) =>
+  Settings.safeParse(changes).error?.issues.map(({ path }) => path[0]) ?? [];
 
 Deno.test("clipSettings() has the algorithm's own bounds, and no dual clip", () => {
   deepStrictEqual(Settings.parse({}), { clip_low: 0.1, clip_high: 0.3, dual_clip: null });

@@ -42,8 +42,8 @@ const step: EvaluatedStep = {
 };
 
 /** The weight of each of the three tokens. */
-function weights(given: z.input<typeof Settings>): number[] {
-  const { loss } = traceAlgorithm(weighted, given);
+function weights(changes: z.input<typeof Settings>): number[] {
+  const { loss } = traceAlgorithm(weighted, changes);
   return step.sequences.flatMap((sequence, s) =>
     sequence.mask.map((_, t) => {
       const only = step.sequences.map((one, i) => ({
@@ -55,9 +55,9 @@ function weights(given: z.input<typeof Settings>): number[] {
   );
 }
 
-function expectWeights(given: z.input<typeof Settings>, expected: number[]): void {
-  weights(given).forEach((w, i) =>
-    ok(Math.abs(w - expected[i]!) < 1e-12, `${JSON.stringify(given)}: ${w}`)
+function expectWeights(changes: z.input<typeof Settings>, expected: number[]): void {
+  weights(changes).forEach((w, i) =>
+    ok(Math.abs(w - expected[i]!) < 1e-12, `${JSON.stringify(changes)}: ${w}`)
   );
 }
 

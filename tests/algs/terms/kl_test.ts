@@ -16,8 +16,8 @@ import {
 } from "../../../algs/mod.ts";
 
 const Settings = z.strictObject(klSettings()).superRefine(checkKl);
-const messages = (given: z.input<typeof Settings>) =>
-  Settings.safeParse(given).error?.issues.map((i) => i.message);
+const messages = (changes: z.input<typeof Settings>) =>
+  Settings.safeParse(changes).error?.issues.map((i) => i.message);
 const near = (a: number, b: number, tolerance: number) =>
   ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not near ${b}`);
 

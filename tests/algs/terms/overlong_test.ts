@@ -30,8 +30,8 @@ Deno.test("checkOverlong() is silent without a buffer, and with one that fits", 
 });
 
 Deno.test("checkOverlong() refuses a buffer without an end, or longer than a completion", () => {
-  const messages = (given: z.input<typeof Settings>) =>
-    Settings.safeParse(given).error?.issues.map(({ path, message }) => [path[0], message]);
+  const messages = (changes: z.input<typeof Settings>) =>
+    Settings.safeParse(changes).error?.issues.map(({ path, message }) => [path[0], message]);
   deepStrictEqual(messages({ overlong_buffer: 4 }), [[
     "overlong_buffer",
     "needs overlong_length_max, the length with the full penalty: usually " +

@@ -11,10 +11,10 @@ const ROOM = new URL("../../../algs/", import.meta.url);
 const read = (file: string): string => Deno.readTextFileSync(new URL(file, ROOM));
 
 Deno.test("GRPO whole is at most 150 lines in 3 files", () => {
-  const own = read("grpo.ts");
-  const imported = [...own.matchAll(/ from "\.\/([^"]+)"/g)].map((found) => found[1]!);
+  const source = read("grpo.ts");
+  const imported = [...source.matchAll(/ from "\.\/([^"]+)"/g)].map((found) => found[1]!);
   deepStrictEqual(imported.toSorted(), ["credit/baselines.ts", "terms/policy_gradient.ts"]);
-  const lines = [own, ...imported.map(read)].map((text) => text.trimEnd().split("\n").length);
+  const lines = [source, ...imported.map(read)].map((text) => text.trimEnd().split("\n").length);
   const count = lines.reduce((sum, some) => sum + some);
   ok(count <= 150, `${count} lines: ${lines}`);
 });

@@ -24,8 +24,8 @@ Deno.test("evaluationText() shows no sign before a margin or a mean reward that 
   for (const nearly of [-0, -1e-9, -0.00049]) {
     const pairs = { name: "before", pairs: 8, loss: 0.7, pair_accuracy: 0.5, pair_margin: nearly };
     strictEqual(evaluationText(pairs), "0.500 right of 8 pairs, margin 0.000");
-    const told = "0.000 right (0 of 4), failed 0, ungraded 0, mean reward 0.000";
-    strictEqual(evaluationText({ ...PROBLEMS, mean_reward: nearly }), told);
+    const text = "0.000 right (0 of 4), failed 0, ungraded 0, mean reward 0.000";
+    strictEqual(evaluationText({ ...PROBLEMS, mean_reward: nearly }), text);
   }
   const margin = -0.0005001;
   strictEqual(

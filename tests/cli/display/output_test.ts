@@ -32,7 +32,7 @@ const NAMED = " --store 'postgres://ada:PASSWORD@db.example:5433/runs?schema=lab
 
 Deno.test("a printed command reaches the run that it names: its home and its store, unless they are the defaults", () => {
   const cases = [
-    { home: homeOf(here), store: null, said: "" },
+    { home: homeOf(here), store: null, suffix: "" },
     { home: homeOf("/a/home"), store: null, said: " --home /a/home" },
     { home: homeOf("/my home"), store: null, said: " --home '/my home'" },
     { home: homeOf(here), store: LAB, said: "" }, // A home that was opened with SQLite by a script.
@@ -43,17 +43,20 @@ Deno.test("a printed command reaches the run that it names: its home and its sto
     { home: homeOf(here, LAB), store: "no URL at all", said: NAMED },
     { home: homeOf("/a/home", LAB), store: null, said: ` --home /a/home${NAMED}` },
   ];
-  for (const { home, store, said } of cases) {
-    strictEqual(withStore(store, () => command(home, "resume r")), `deno task rl resume r${said}`);
+  for (const { home, store, suffix } of cases) {
+    strictEqual(
+      withStore(store, () => command(home, "resume r")),
+      `deno task rl resume r${suffix}`,
+    );
   }
 });
 
 Deno.test("a home that is opened with a URL names its store without the password", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-output-" });
   const home = Home.open(dir, { store: LAB });
-  const said = withStore(null, () => command(home, "show r"));
+  const shown = withStore(null, () => command(home, "show r"));
   await home.close();
-  match(said, /--store 'postgres:\/\/ada:PASSWORD@/);
+  match(shown, /--store 'postgres:\/\/ada:PASSWORD@/);
   ok(!JSON.stringify(home).includes(SECRET) && !Deno.inspect(home).includes(SECRET));
   await Deno.remove(dir, { recursive: true });
 });

@@ -14,7 +14,7 @@ Deno.test("serve says of a run that failed what run says: how to resume it, and 
   const teller = new ServeTeller(home, (text) => lines.push(...text.split("\n")));
   const error = new BadDataError("Cannot pack. Fix: set trainer.packing: true").toJSON();
   teller.on({ type: "ended", run: "a", status: "failed", error });
-  await teller.told();
+  await teller.printed();
   strictEqual(lines[0], "a  failed: Cannot pack. Fix: set trainer.packing: true");
   match(lines[1]!, /^a {2}Nothing recorded is lost.* resume with: deno task rl resume a --home/);
   match(
@@ -30,7 +30,7 @@ Deno.test("serve says of a run that trained nothing that it did not", async () =
   const lines: string[] = [];
   const teller = new ServeTeller(home, (text) => lines.push(...text.split("\n")));
   teller.on({ type: "ended", run: "a", status: "done" });
-  await teller.told();
+  await teller.printed();
   strictEqual(lines[0], "a  done");
   match(lines[1]!, /^a {2}WARNING: run a trained nothing/);
 });
@@ -43,7 +43,7 @@ Deno.test("serve advises nothing for a run that another engine has, or that was 
     const lines: string[] = [];
     const teller = new ServeTeller(home, (text) => lines.push(text));
     teller.on({ type: "ended", run: "a", status, error });
-    await teller.told();
+    await teller.printed();
     strictEqual(lines.length, 1);
     match(lines[0]!, /^a {2}(cancelled|taken over by another engine)/);
   }

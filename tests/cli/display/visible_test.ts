@@ -42,15 +42,15 @@ Deno.test("everything that is printed is visible, and JSON keeps its value", () 
 });
 
 Deno.test("progress and messages are visible", () => {
-  let told = "";
+  let written = "";
   const { writeSync } = Deno.stderr;
-  Deno.stderr.writeSync = (bytes) => (told += new TextDecoder().decode(bytes), bytes.length);
+  Deno.stderr.writeSync = (bytes) => (written += new TextDecoder().decode(bytes), bytes.length);
   try {
     tell("\x1b[2J");
   } finally {
     Deno.stderr.writeSync = writeSync;
   }
-  strictEqual(told, "\\u001b[2J\n");
+  strictEqual(written, "\\u001b[2J\n");
 });
 
 Deno.test("the stack of an unexpected error is visible", async () => {

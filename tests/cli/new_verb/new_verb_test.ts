@@ -40,8 +40,8 @@ Deno.test("a new verb joins with two files: its own, and the table with its line
   const dir = `${await Deno.makeTempDir({ prefix: "holdfast-verb-" })}/`;
   try {
     await copyTree(ROOT, dir);
-    const own = await Deno.readTextFile(new URL("count_verb.ts", import.meta.url));
-    const there = own.replaceAll("../../../cli/", "../").replaceAll("../../../", "../../");
+    const source = await Deno.readTextFile(new URL("count_verb.ts", import.meta.url));
+    const there = source.replaceAll("../../../cli/", "../").replaceAll("../../../", "../../");
     await Deno.writeTextFile(`${dir}cli/verbs/count.ts`, there);
     const table = await Deno.readTextFile(`${dir}cli/verbs/table.ts`);
     const line = `import { countVerb } from "./count.ts";\n`;

@@ -27,17 +27,17 @@ type Place = {
   dir: string;
   config: string;
   known: ShippedFiles[];
-  asked: string[];
+  requests: string[];
   answer: Answer;
   fetch(): Promise<string>;
 };
 
 async function inPlace(work: (place: Place) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-fetch-" });
-  const place: Partial<Place> = { dir, asked: [], answer: hub };
+  const place: Partial<Place> = { dir, requests: [], answer: hub };
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const name = new URL(request.url).pathname.slice(1);
-    place.asked!.push(`${name} ${request.headers.get("range") ?? ""}`.trim());
+    place.requests!.push(`${name} ${request.headers.get("range") ?? ""}`.trim());
     return place.answer!({ ...MODEL, ...ROWS }[name]!, request);
   });
   const files = (name: string, texts: Record<string, string>): ShippedFiles => ({
@@ -84,19 +84,19 @@ Deno.test("fetch puts the model and the rows where a configuration looks for the
     const { dir, config } = place;
     const first = await place.fetch();
     await checkWhole(place);
-    deepStrictEqual(place.asked, [...Object.keys(MODEL), ...Object.keys(ROWS)]);
+    deepStrictEqual(place.requests, [...Object.keys(MODEL), ...Object.keys(ROWS)]);
     const lines = [
       `model: 3 files, 12 B, in ${dir}/model, `,
       `rows: 1 file, 39 B, in ${dir}/rows, `,
     ];
     const run = `Run it: deno task rl run ${config}`;
     strictEqual(first, [...lines.map((line) => `${line}fetched`), run].join("\n"));
-    place.asked.length = 0;
+    place.requests.length = 0;
     strictEqual(
       await place.fetch(),
       [...lines.map((line) => `${line}already there`), run].join("\n"),
     );
-    deepStrictEqual(place.asked, []);
+    deepStrictEqual(place.requests, []);
   }));
 
 Deno.test("fetch that was killed after any byte goes on from there, whether the server gives parts or not", async (t) => {
@@ -114,9 +114,9 @@ Deno.test("fetch that was killed after any byte goes on from there, whether the 
             await Deno.writeTextFile(`${place.dir}/model/model.safetensors.partial`, cut);
             await place.fetch();
             await checkWhole(place);
-            const asked = place.asked.filter((one) => one.startsWith("model.safetensors"));
+            const ranges = place.requests.filter((one) => one.startsWith("model.safetensors"));
             const range = bytes > 0 && bytes < text.length ? ` bytes=${bytes}-` : "";
-            deepStrictEqual(asked, bytes === text.length ? [] : [`model.safetensors${range}`]);
+            deepStrictEqual(ranges, bytes === text.length ? [] : [`model.safetensors${range}`]);
           }),
       );
     }
@@ -180,31 +180,34 @@ Deno.test("fetch completes what was put there by hand, and leaves a directory wi
       text,
     );
     deepStrictEqual(await texts(`${place.dir}/rows`), { "train.jsonl": "mine" });
-    deepStrictEqual(place.asked, ["tokenizer.json", "model.safetensors"]);
-    place.asked.length = 0;
+    deepStrictEqual(place.requests, ["tokenizer.json", "model.safetensors"]);
+    place.requests.length = 0;
     await Deno.writeTextFile(`${place.dir}/model/tokenizer.json`, "[]");
     await Deno.remove(`${place.dir}/model/model.safetensors`);
     match(
       await place.fetch(),
       /^model: .* is unchanged because its tokenizer.json differs from that of model$/m,
     );
-    deepStrictEqual(place.asked, []);
+    deepStrictEqual(place.requests, []);
   }));
 
 Deno.test("three fetches at once ask for each file once", () =>
   inPlace(async (place) => {
     await Promise.all([place.fetch(), place.fetch(), place.fetch()]);
     await checkWhole(place);
-    deepStrictEqual(place.asked.toSorted(), [...Object.keys(MODEL), ...Object.keys(ROWS)].sort());
+    deepStrictEqual(
+      place.requests.toSorted(),
+      [...Object.keys(MODEL), ...Object.keys(ROWS)].sort(),
+    );
   }));
 
 Deno.test("fetch without room on the disk asks for nothing", () =>
-  inPlace(async ({ config, known, asked }) => {
+  inPlace(async ({ config, known, requests }) => {
     await rejects(
       fetchFiles(config, { known, free: () => 11 }),
       /no room: it takes 12 B in .*, which has 11 B free/,
     );
-    deepStrictEqual(asked, []);
+    deepStrictEqual(requests, []);
   }));
 
 Deno.test("fetch into what is no directory says so", () =>
@@ -242,8 +245,8 @@ Deno.test("fetch of a hub's model says its commit, size and place, beside known 
       ok(model!.startsWith(`owner/tiny@main@${commit}: `) && model!.endsWith(snapshot));
       match(rows!, /^rows: 1 file, .*, fetched$/);
       deepStrictEqual((await fetched()).split("\n")[0], model);
-      const own = [...overrides, `data.train.0.path=${config}`];
-      match(await fetchFiles(config, { known, overrides: own }), /^owner.*\nRun it/);
+      const userFiles = [...overrides, `data.train.0.path=${config}`];
+      match(await fetchFiles(config, { known, overrides: userFiles }), /^owner.*\nRun it/);
     } finally {
       for (const name of Object.keys(env)) Deno.env.delete(name);
       await hub[Symbol.asyncDispose]();

@@ -2,14 +2,14 @@ import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { createFakeRun, executeFake, freshFakeHome } from "../../runs/fake_home.ts";
 import { inProcess } from "../in_process.ts";
 
-const OWN = "{ name: length, unit: characters, max: 8 }";
+const REWARD = "{ name: length, unit: characters, max: 8 }";
 
 Deno.test("rescore shows recorded and new rewards side by side", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
   await executeFake(home, "a");
   const run = (...args: string[]) => inProcess(["rescore", "a", ...args], { home });
-  const { code, out, err } = await run("--reward", OWN);
+  const { code, out, err } = await run("--reward", REWARD);
   deepStrictEqual([code, err], [0, ""]);
   const [head, recorded, now, length, last] = out.trim().split("\n");
   match(head!, /^reward +samples +mean +std +least +25 % +50 % +75 % +greatest$/);
@@ -19,7 +19,7 @@ Deno.test("rescore shows recorded and new rewards side by side", async () => {
   strictEqual(last, "0 of 4 samples of a changed, 0 results were kept");
   const halved = await run("--reward", "{ name: length, unit: characters, max: 8, weight: 0.5 }");
   match(halved.out, /^round 1 draw \d+ sample \d: [\d.]+ -> [\d.]+$/m);
-  const json = JSON.parse((await run("--reward", OWN, "--round", "1", "--json")).out);
+  const json = JSON.parse((await run("--reward", REWARD, "--round", "1", "--json")).out);
   deepStrictEqual([json.run, json.samples, json.changed], ["a", 4, 0]);
 });
 

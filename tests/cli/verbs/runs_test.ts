@@ -4,8 +4,8 @@ import { endAll, exists, freshHome, json, rl, SMALL } from "../fixtures.ts";
 Deno.test.afterAll(endAll);
 const home = await freshHome();
 const at = ["--home", home];
-const made = await rl(["run", SMALL, ...at, "--id", "small"]);
-if (made.code !== 0) throw new Error(made.err);
+const created = await rl(["run", SMALL, ...at, "--id", "small"]);
+if (created.code !== 0) throw new Error(created.err);
 
 Deno.test("show --json has every field of the contract", async () => {
   const view = await json(["show", "small", ...at]);

@@ -77,9 +77,9 @@ Deno.test("signal reaches a run that another process executes, through the store
     const waits = async () => (await store.read("run", { kinds: ["intent"] })).length > 0;
     while (!await waits()) await nextTurn();
     const signal = (...words: string[]) => rl(["signal", ...words, "--home", dir]);
-    const given = await signal("run", "approve", "{by: ada, shares: -1}");
-    deepStrictEqual([given.code, given.err], [0, ""]);
-    strictEqual(given.out, `sent signal 'approve' to run run: {"by":"ada","shares":-1}\n`);
+    const sent = await signal("run", "approve", "{by: ada, shares: -1}");
+    deepStrictEqual([sent.code, sent.err], [0, ""]);
+    strictEqual(sent.out, `sent signal 'approve' to run run: {"by":"ada","shares":-1}\n`);
     await clock.advance(60_000);
     deepStrictEqual(await ended, { status: "done", output: { by: "ada", shares: -1 } });
     const late = await signal("run", "late");

@@ -3,9 +3,9 @@ import { MODEL_RULES } from "../../../configs/rules/model_rules.ts";
 import type { Blocks } from "../../../configs/rules/rule_blocks.ts";
 import { ModelOpening, SamplerConfig, TrainerConfig } from "../../../workers/mod.ts";
 
-type Given = { kernels: string | null; trainer?: object; sampler?: object };
+type Chosen = { kernels: string | null; trainer?: object; sampler?: object };
 
-function messages({ kernels, trainer, sampler }: Given): string[] {
+function messages({ kernels, trainer, sampler }: Chosen): string[] {
   const blocks: Blocks = {
     flow: "online",
     model: ModelOpening.parse({ attn_implementation: kernels }),

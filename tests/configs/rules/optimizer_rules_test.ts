@@ -43,12 +43,12 @@ Deno.test("a value model's optimizer is held against its own ZeRO stage, or the 
 });
 
 Deno.test("Adafactor refuses the settings of AdamW's moments, which it does not read", () => {
-  const own = { name: "adafactor", betas: [0.9, 0.95], eps: 1e-6 };
-  deepStrictEqual(issues({ optimizer: own }), [
+  const optimizer = { name: "adafactor", betas: [0.9, 0.95], eps: 1e-6 };
+  deepStrictEqual(issues({ optimizer: optimizer }), [
     "trainer.optimizer.betas is [0.9,0.95], which adafactor does not read: leave it out",
     "trainer.optimizer.eps is 0.000001, which adafactor does not read: leave it out",
   ]);
-  deepStrictEqual(issues({ optimizer: { ...own, name: "muon" } }), []);
+  deepStrictEqual(issues({ optimizer: { ...optimizer, name: "muon" } }), []);
 });
 
 Deno.test("optimizersOf() has every block with an optimizer", () => {

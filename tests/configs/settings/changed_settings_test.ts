@@ -53,14 +53,14 @@ Deno.test("changes are made and unmade, also where a setting was not said", () =
     block: { port: 3 },
     kinds: [{ name: "a", limit: 2 }, { name: "b" }],
   });
-  const made = settingChanges(Whole, { from: FROM, to }).flatMap(({ read_by, ...rest }) =>
+  const changes = settingChanges(Whole, { from: FROM, to }).flatMap(({ read_by, ...rest }) =>
     read_by === null ? [] : [{ ...rest, read_by }]
   );
-  deepStrictEqual(Whole.parse(withSettings(FROM, made)), {
+  deepStrictEqual(Whole.parse(withSettings(FROM, changes)), {
     ...to,
     kinds: [to.kinds[0], { ...to.kinds[1], limit: undefined }],
   });
-  deepStrictEqual(settingChanges(Whole, { from: withoutSettings(to, made), to: FROM }), []);
+  deepStrictEqual(settingChanges(Whole, { from: withoutSettings(to, changes), to: FROM }), []);
 });
 
 Deno.test("changeable() lists what a schema declares, below blocks and in the options of lists", () => {

@@ -11,12 +11,12 @@ Deno.test("withProfile() fills in what is not written", () => {
 });
 
 Deno.test("withProfile() keeps what is written, and says where it differs", () => {
-  const [[key, own]] = Object.entries(settings) as [[string, unknown]];
+  const [[key, profileValue]] = Object.entries(settings) as [[string, unknown]];
   const other = { name: "grpo", profile: "trl", [key]: "mine" };
   const { value, profile } = withProfile({ algorithm: other });
   strictEqual((value as { algorithm: Record<string, unknown> }).algorithm[key], "mine");
-  deepStrictEqual(profile!.written, { [key]: own });
-  const same = withProfile({ algorithm: { ...other, [key]: own } });
+  deepStrictEqual(profile!.written, { [key]: profileValue });
+  const same = withProfile({ algorithm: { ...other, [key]: profileValue } });
   deepStrictEqual(same.profile!.written, {});
 });
 

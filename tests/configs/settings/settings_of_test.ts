@@ -50,15 +50,18 @@ function isNumber(schema: z.ZodType): boolean {
 
 Deno.test("every number with a unit in its name or its description has the unit, and no other value has one", () => {
   const numbers = LEAVES.filter(({ schema }) => isNumber(schema));
-  const said = numbers.filter(({ path, schema }) =>
+  const withUnits = numbers.filter(({ path, schema }) =>
     IN_NAME.test(path) || IN_TEXT.test(schema.description ?? "")
   );
-  ok(said.length > 100, "units are found");
-  deepStrictEqual(said.filter((one) => one.said.unit === undefined).map(({ path }) => path), []);
+  ok(withUnits.length > 100, "units are found");
   deepStrictEqual(
-    LEAVES.filter((one) => one.said.unit !== undefined && !isNumber(one.schema)).map(({ path }) =>
-      path
-    ),
+    withUnits.filter((one) => one.declared.unit === undefined).map(({ path }) => path),
+    [],
+  );
+  deepStrictEqual(
+    LEAVES.filter((one) => one.declared.unit !== undefined && !isNumber(one.schema)).map((
+      { path },
+    ) => path),
     [],
   );
 });

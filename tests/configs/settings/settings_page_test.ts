@@ -8,9 +8,9 @@ Deno.test("docs/settings.md is what the settings say: deno task schema", () => {
 
 Deno.test("settingsPage() has a row for every setting, with its unit", () => {
   const lines = settingsPage().split("\n");
-  for (const { path, said, block } of Object.values(FLOWS).flatMap(settingsOf)) {
+  for (const { path, declared: declared, block } of Object.values(FLOWS).flatMap(settingsOf)) {
     if (block) continue;
     const rows = lines.filter((line) => line.startsWith(`| \`${path}\``));
-    ok(rows.some((row) => row.includes(` | ${said.unit ?? ""} | `)), path);
+    ok(rows.some((row) => row.includes(` | ${declared.unit ?? ""} | `)), path);
   }
 });

@@ -73,15 +73,15 @@ export class TwoHosts {
     const one = new NamespaceHost("one", `${name}0`, `${subnet}.2`);
     const two = new NamespaceHost("two", `${name}1`, `${subnet}.3`);
     const hosts = [one, two];
-    const made = new TwoHosts(name, `${subnet}.1`, one, two);
+    const network = new TwoHosts(name, `${subnet}.1`, one, two);
     try {
       await command(`ip link add ${name} type bridge`);
-      await command(`ip addr add ${made.engine}/24 dev ${name}`);
+      await command(`ip addr add ${network.engine}/24 dev ${name}`);
       await command(`ip link set ${name} up`);
       for (const host of hosts) await connect(host, name);
-      return made;
+      return network;
     } catch (error) {
-      await made.close();
+      await network.close();
       throw error;
     }
   }

@@ -33,13 +33,16 @@ Deno.test("preparedColumns() has verl's shape, and messages beside messages", ()
 
 Deno.test("preparedColumns() writes tools and arguments as JSON text: no two rows have their types", () => {
   const tools = '[{"type":"function","function":{"name":"f"}}]';
-  const called = (given: unknown) => [{ function: { name: "f", arguments: given } }];
-  const said = { role: "assistant", content: null };
-  const calling = (given: unknown) =>
-    row({ tools, completion: [{ ...said, more: JSON.stringify({ tool_calls: called(given) }) }] });
+  const called = (input: unknown) => [{ function: { name: "f", arguments: input } }];
+  const message = { role: "assistant", content: null };
+  const calling = (input: unknown) =>
+    row({
+      tools,
+      completion: [{ ...message, more: JSON.stringify({ tool_calls: called(input) }) }],
+    });
   const columns = preparedColumns(calling({ a: 1 }), origin);
   strictEqual(columns.tools, tools);
-  deepStrictEqual(columns.completion, [{ ...said, tool_calls: called('{"a":1}') }]);
+  deepStrictEqual(columns.completion, [{ ...message, tool_calls: called('{"a":1}') }]);
   const same = (one: PreparedRow) => sameness(one, "row");
   notDeepStrictEqual(same(calling({})), same({ ...calling({}), tools: undefined }));
   notDeepStrictEqual(same(calling({})), same(calling({ a: 2 })));
@@ -59,8 +62,8 @@ Deno.test("inMessages() makes messages of texts, where the columns of any row ha
   strictEqual(unifiedColumn("prompt", text, message), message);
   strictEqual(unifiedColumn("chosen", message, text), message);
   throws(() => unifiedColumn("level", message, text), TypeClash);
-  const asked = { prompt: { type: message, place }, completion: { type: text, place } };
-  const types = writtenTypes(asked);
+  const columnTypes = { prompt: { type: message, place }, completion: { type: text, place } };
+  const types = writtenTypes(columnTypes);
   const texts = row({ prompt: "p", completion: "c" });
   deepStrictEqual(inMessages(texts, types), {
     ...texts,

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { saidOf } from "../../../data/setting.ts";
+import { declaredFacts } from "../../../data/setting.ts";
 import { PREPARED, PreparedSource, ReadSource } from "../../../data/preparation/prepared_source.ts";
 import { SourceConfig } from "../../../data/source_config.ts";
 
@@ -17,8 +17,8 @@ Deno.test("a column that is kept has no name that decides how a row is read", ()
 });
 
 Deno.test("a source's settings have a preparation's facts there, and their own before", () => {
-  deepStrictEqual(saidOf(ReadSource.shape.path), PREPARED);
-  strictEqual(saidOf(ReadSource.shape.format).fork, PREPARED.fork);
-  strictEqual(saidOf(SourceConfig.shape.format).rows, true);
+  deepStrictEqual(declaredFacts(ReadSource.shape.path), PREPARED);
+  strictEqual(declaredFacts(ReadSource.shape.format).fork, PREPARED.fork);
+  strictEqual(declaredFacts(SourceConfig.shape.format).rows, true);
   strictEqual(ReadSource.shape.format.description, SourceConfig.shape.format.description);
 });

@@ -150,19 +150,22 @@ Deno.test("normalise() dresses a text prompt as a chat with system message and i
 });
 
 Deno.test("normalise() leaves a row its own system message", () => {
-  const asked = { role: "user", content: "2+2?" };
+  const question = { role: "user", content: "2+2?" };
   for (const role of ["system", "developer"]) {
-    const own = [{ role, content: "Be long." }, asked];
-    deepStrictEqual(normalise({ prompt: own }, source({ system: "Be brief." })).prompt, own);
+    const conversation = [{ role, content: "Be long." }, question];
+    deepStrictEqual(
+      normalise({ prompt: conversation }, source({ system: "Be brief." })).prompt,
+      conversation,
+    );
     const { prompt } = normalise(
-      { messages: [...own, { role: "assistant", content: "4" }] },
+      { messages: [...conversation, { role: "assistant", content: "4" }] },
       source({ system: "Be brief." }),
     );
-    deepStrictEqual(prompt, own);
+    deepStrictEqual(prompt, conversation);
   }
-  deepStrictEqual(normalise({ prompt: [asked] }, source({ system: "Be brief." })).prompt, [
+  deepStrictEqual(normalise({ prompt: [question] }, source({ system: "Be brief." })).prompt, [
     { role: "system", content: "Be brief." },
-    asked,
+    question,
   ]);
 });
 

@@ -36,16 +36,16 @@ Deno.test("readChat() keeps all fields of a message but nulls, and names the par
 });
 
 Deno.test("readChat() joins content parts that are all text, and names others", () => {
-  const said = (content: unknown) => readChat("messages", [{ role: "user", content }]);
+  const readUser = (content: unknown) => readChat("messages", [{ role: "user", content }]);
   for (const type of ["text", "input_text", "output_text"]) {
-    deepStrictEqual(said([{ type, text: "a\n" }, { type: "text", text: "b", image: null }]), [
+    deepStrictEqual(readUser([{ type, text: "a\n" }, { type: "text", text: "b", image: null }]), [
       message("user", "a\nb"),
     ]);
   }
   for (const other of [{ type: "image_url", image_url: { url: "x" } }, { type: "text" }, "b"]) {
-    throws(() => said([{ type: "text", text: "a" }, other]), { field: "messages.0.content" });
+    throws(() => readUser([{ type: "text", text: "a" }, other]), { field: "messages.0.content" });
   }
-  throws(() => said([]), { field: "messages.0.content" });
+  throws(() => readUser([]), { field: "messages.0.content" });
 });
 
 Deno.test("a completion of one assistant message is its text", () => {
@@ -79,7 +79,7 @@ Deno.test("a completion with more than content stays a message", () => {
 });
 
 for (
-  const [given, field, message] of [
+  const [calls, field, message] of [
     ["call", "m.0.tool_calls", 'expected a list, got the text "call"'],
     [["call"], "m.0.tool_calls.0", 'expected { function }, got the text "call"'],
     [[{ function: {} }], "m.0.tool_calls.0.function.name", "expected text, got nothing"],
@@ -91,7 +91,7 @@ for (
   ] as const
 ) {
   Deno.test(`readChat() refuses calls that no template can write: ${field}`, () => {
-    const calling = { role: "assistant", content: "", tool_calls: given };
+    const calling = { role: "assistant", content: "", tool_calls: calls };
     throws(() => readChat("m", [calling]), { field, message });
   });
 }

@@ -8,30 +8,30 @@ import {
   repairsProblem,
 } from "../../../data/rows/repairs.ts";
 
-const OWN: Exclude<Repairs, string> = [
+const REPAIRS: Exclude<Repairs, string> = [
   { where: { id: 7, "meta.split": "train" }, set: { answer: "12" } },
   { where: { question: "1+1" }, set: { question: "1 + 1 = ?", answer: "2" } },
 ];
 
 Deno.test("repaired() sets the fields of the rows that a repair is for, and leaves others alone", () => {
   const row = { id: 7, question: "q", answer: "11", meta: { split: "train" } };
-  deepStrictEqual(repaired(row, OWN), { ...row, answer: "12" });
+  deepStrictEqual(repaired(row, REPAIRS), { ...row, answer: "12" });
   const other = { ...row, meta: { split: "test" } };
-  strictEqual(repaired(other, OWN), other);
+  strictEqual(repaired(other, REPAIRS), other);
   strictEqual(repaired(row, undefined), row);
-  deepStrictEqual(repaired({ question: "1+1" }, OWN), { question: "1 + 1 = ?", answer: "2" });
+  deepStrictEqual(repaired({ question: "1+1" }, REPAIRS), { question: "1 + 1 = ?", answer: "2" });
 });
 
 Deno.test("repairFor() compares whole values of their own type", () => {
   const places = [{ id: "7", meta: { split: "train" } }, { question: "1+1 " }, { question: "1+1" }]
-    .map((row) => repairFor(row, OWN));
+    .map((row) => repairFor(row, REPAIRS));
   deepStrictEqual(places, [-1, -1, 1]);
 });
 
 Deno.test("repairsProblem() names a repair of one's own that was for no row", () => {
-  strictEqual(repairsProblem(OWN, new Set([0, 1])), null);
+  strictEqual(repairsProblem(REPAIRS, new Set([0, 1])), null);
   strictEqual(
-    repairsProblem(OWN, new Set([0])),
+    repairsProblem(REPAIRS, new Set([0])),
     '`repairs.1` is for no row, as none has {"question":"1+1"}; correct or remove it',
   );
 });
@@ -42,7 +42,7 @@ Deno.test("repairsProblem() of a list that ships needs one row, as it has all sp
 });
 
 Deno.test("Repairs are a list that ships, or rows and what is right", () => {
-  const accepted = ["gsm8k", OWN, "gsm", [], [{ where: {}, set: { a: 1 } }], [{
+  const accepted = ["gsm8k", REPAIRS, "gsm", [], [{ where: {}, set: { a: 1 } }], [{
     where: { a: 1 },
     set: {},
   }]].map((value) => Repairs.safeParse(value).success);

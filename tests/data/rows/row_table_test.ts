@@ -29,11 +29,11 @@ Deno.test("withoutRows() has the rows that are left, in order", async () => {
   await fc.assert(
     fc.asyncProperty(omitted, async (some) => {
       const places = some.toSorted((a, b) => a - b);
-      const left = withoutRows(table(30), places);
+      const remaining = withoutRows(table(30), places);
       const kept = [...Array(30).keys()].filter((n) => !places.includes(n));
-      strictEqual(left.size, kept.length);
-      deepStrictEqual(await idsOf(left, [...kept.keys()]), kept.map(String));
-      await rejects(async () => await left.rows([left.size]), RangeError);
+      strictEqual(remaining.size, kept.length);
+      deepStrictEqual(await idsOf(remaining, [...kept.keys()]), kept.map(String));
+      await rejects(async () => await remaining.rows([remaining.size]), RangeError);
     }),
     { numRuns: 100, seed: 9 },
   );

@@ -19,9 +19,9 @@ Deno.test("readRow() names file, row and field of what a row lacks", () => {
 });
 
 Deno.test("readRow() takes a whole text only where it is learnt, and adds nothing to it", () => {
-  const read = (needs: RowNeeds | undefined, given: Record<string, unknown> = {}) =>
+  const read = (needs: RowNeeds | undefined, settings: Record<string, unknown> = {}) =>
     readRow({ text: "a b" }, {
-      source: SourceConfig.parse({ path: "a.jsonl", ...given }),
+      source: SourceConfig.parse({ path: "a.jsonl", ...settings }),
       place: { file: "a.jsonl", line: 7 },
       needs,
     });
@@ -32,9 +32,9 @@ Deno.test("readRow() takes a whole text only where it is learnt, and adds nothin
   for (const needs of ["prompt", "answer"] as const) {
     throws(() => read(needs), /a\.jsonl:7 prompt: the prompt is empty; only supervised runs learn/);
   }
-  for (const given of [{ system: "s" }, { instruction: "i" }, { prompt_as: "chat" }]) {
-    const [name] = Object.keys(given);
-    throws(() => read("completion", given), {
+  for (const settings of [{ system: "s" }, { instruction: "i" }, { prompt_as: "chat" }]) {
+    const [name] = Object.keys(settings);
+    throws(() => read("completion", settings), {
       message: `a.jsonl:7 prompt: the row has no prompt that \`${name}\` could be added to; ` +
         "leave it out, or name the prompt with `fields: { prompt: NAME }`",
     });
@@ -47,8 +47,8 @@ Deno.test("readRow() takes a whole text only where it is learnt, and adds nothin
         place: { file: "a.jsonl", line: 7 },
         needs: "completion",
       });
-    for (const said of ["a b", [{ role: "assistant", content: "a b" }]]) {
-      const { prompt: none, completion } = ofRow(said);
+    for (const text of ["a b", [{ role: "assistant", content: "a b" }]]) {
+      const { prompt: none, completion } = ofRow(text);
       deepStrictEqual([none, completion], ["", "a b"]);
     }
     throws(() => ofRow(""), /a\.jsonl:7 completion: it is empty, and so is the prompt/);

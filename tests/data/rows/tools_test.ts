@@ -46,11 +46,11 @@ Deno.test("readTools() refuses what is no list of functions, with the field", ()
 });
 
 Deno.test("writtenChat() has all fields, and arguments as JSON text, which keeps a column's type", () => {
-  const call = (given: unknown) => ({ function: { name: "f", arguments: given } });
-  const said = { role: "assistant", content: null };
+  const call = (input: unknown) => ({ function: { name: "f", arguments: input } });
+  const message = { role: "assistant", content: null };
   const more = JSON.stringify({ tool_calls: [call({ a: 1 }), call("{}")] });
-  deepStrictEqual(writtenChat([{ ...said, more }]), [
-    { ...said, tool_calls: [call('{"a":1}'), call("{}")] },
+  deepStrictEqual(writtenChat([{ ...message, more }]), [
+    { ...message, tool_calls: [call('{"a":1}'), call("{}")] },
   ]);
 });
 

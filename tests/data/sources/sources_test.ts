@@ -301,38 +301,38 @@ Deno.test("loadRows() has the digits of a JSON line's numbers in answers, ids, t
 const GZIPPED = "rows.jsonl.gz";
 
 Deno.test("loadRows() makes an index once, and again if it is damaged", async () => {
-  const own = await Deno.makeTempDir({ prefix: "index_" });
+  const home = await Deno.makeTempDir({ prefix: "index_" });
   try {
     const text = new TextEncoder().encode(lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
-    await Deno.writeFile(`${own}/${GZIPPED}`, gzipSync(text));
-    const said: string[] = [];
+    await Deno.writeFile(`${home}/${GZIPPED}`, gzipSync(text));
+    const notices: string[] = [];
     const open = async () => {
-      const table = await opened([{ path: `${own}/${GZIPPED}` }], {
-        home: own,
-        say: (line) => void said.push(line),
+      const table = await opened([{ path: `${home}/${GZIPPED}` }], {
+        home: home,
+        say: (line) => void notices.push(line),
       });
       const ids = (await table.rows([1, 0])).map(({ row_id }) => row_id);
       return { ids, digest: table.digest, files: table.files };
     };
-    const made = await open();
-    deepStrictEqual(made.ids, ["2", "1"]);
-    const cached = [...Deno.readDirSync(`${own}/cache/rows`)].map(({ name }) => name).sort();
+    const index = await open();
+    deepStrictEqual(index.ids, ["2", "1"]);
+    const cached = [...Deno.readDirSync(`${home}/cache/rows`)].map(({ name }) => name).sort();
     strictEqual(cached.length, 2);
     const states = () =>
-      cached.map((name) => Deno.statSync(`${own}/cache/rows/${name}`).mtime!.getTime());
+      cached.map((name) => Deno.statSync(`${home}/cache/rows/${name}`).mtime!.getTime());
     const before = states();
-    deepStrictEqual([await open(), states(), said], [made, before, []]);
+    deepStrictEqual([await open(), states(), notices], [index, before, []]);
     for (const name of cached) {
       for (const damage of ["", "garbage\n".repeat(9)]) {
-        await Deno.writeTextFile(`${own}/cache/rows/${name}`, damage);
-        deepStrictEqual(await open(), made);
-        match(said.pop()!, /\.index or what belongs to it is damaged: it is made again$/);
+        await Deno.writeTextFile(`${home}/cache/rows/${name}`, damage);
+        deepStrictEqual(await open(), index);
+        match(notices.pop()!, /\.index or what belongs to it is damaged: it is made again$/);
       }
-      await Deno.remove(`${own}/cache/rows/${name}`);
-      deepStrictEqual(await open(), made);
+      await Deno.remove(`${home}/cache/rows/${name}`);
+      deepStrictEqual(await open(), index);
     }
   } finally {
-    await Deno.remove(own, { recursive: true });
+    await Deno.remove(home, { recursive: true });
   }
 });
 

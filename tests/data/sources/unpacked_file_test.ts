@@ -13,16 +13,16 @@ async function unpacked(name: string, bytes: Uint8Array | string) {
   await Deno.writeFile(path, typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
   const [file] = await sourceFiles({ path });
   strictEqual(isUnpacked(file!), true);
-  const made = new UnpackedFile(cache);
+  const reader = new UnpackedFile(cache);
   try {
-    for await (const piece of made.piecesOf(file!)) strictEqual(piece.length > 0, true);
-    const { sha256, bytes } = await made.finish();
+    for await (const piece of reader.piecesOf(file!)) strictEqual(piece.length > 0, true);
+    const { sha256, bytes } = await reader.finish();
     const kept = cache.unpackedPath(sha256);
     deepStrictEqual(await digestFile(kept), { sha256, bytes });
     strictEqual(Deno.statSync(kept).mode! & 0o777, 0o600);
     return await Deno.readTextFile(kept);
   } finally {
-    made.close();
+    reader.close();
   }
 }
 

@@ -10,9 +10,9 @@ const TABLE = "Before.\n\n| algorithm | old |\n|---|---|\n| gone | x |\n\nAfter.
 const page = (when: string) => `# Title\n\n[arXiv:1234.5678](https://x)\n\n${when}\n`;
 
 Deno.test("withFiles() shows files as they are now, and leaves other blocks as they are", () => {
-  const own = Deno.readTextFileSync(new URL("../../../algs/sft.ts", import.meta.url));
+  const source = Deno.readTextFileSync(new URL("../../../algs/sft.ts", import.meta.url));
   const shown = withFiles("A\n```ts shows=algs/sft.ts\nold\n```\nB\n```ts\nkept\n```\n");
-  strictEqual(shown, `A\n\`\`\`ts shows=algs/sft.ts\n${own}\`\`\`\nB\n\`\`\`ts\nkept\n\`\`\`\n`);
+  strictEqual(shown, `A\n\`\`\`ts shows=algs/sft.ts\n${source}\`\`\`\nB\n\`\`\`ts\nkept\n\`\`\`\n`);
   strictEqual(withFiles(shown), shown);
 });
 

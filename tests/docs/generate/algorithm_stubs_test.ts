@@ -64,8 +64,8 @@ Deno.test("pageStub() says what a header lacks, and does not repeat shared metri
 });
 
 Deno.test("configStub() is the configuration of the most similar algorithm, renamed", () => {
-  const [like, made] = [parse(TEMPLATE), parse(configStub(toy, TEMPLATE))];
-  deepStrictEqual(made, { ...like, name: "toy", algorithm: "toy" });
+  const [like, stub] = [parse(TEMPLATE), parse(configStub(toy, TEMPLATE))];
+  deepStrictEqual(stub, { ...like, name: "toy", algorithm: "toy" });
   match(
     configStub(toy, TEMPLATE),
     /^# Run it: {2}deno task rl run configs\/algorithms\/toy\.yaml$/m,
@@ -104,12 +104,12 @@ Deno.test("configStub() of a supervised algorithm reads the files of sft.yaml", 
       "name: sft",
     );
     await Deno.writeTextFile(`${dir}/configs/algorithms/sft.yaml`, renamed);
-    const [like, made] = await Promise.all(
+    const [like, loaded] = await Promise.all(
       ["configs/sft.yaml", "configs/algorithms/sft.yaml"].map((file) =>
         loadConfig(`${dir}/${file}`, { files_missing: true })
       ),
     );
-    deepStrictEqual(made!.config, like!.config);
+    deepStrictEqual(loaded!.config, like!.config);
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

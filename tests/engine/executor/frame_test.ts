@@ -88,7 +88,7 @@ Deno.test("Frame.child() numbers calls of one name, and refuses two open ones", 
   await rejects(frame.child("step", { id: "x" }, keyOf), AmbiguousKeyError);
   held.resolve();
   await first;
-  deepStrictEqual([...frame.asked], ["step#1", "step#2", "step#x", "wait#1"]);
+  deepStrictEqual([...frame.requested], ["step#1", "step#2", "step#x", "wait#1"]);
 });
 
 Deno.test("a body that waits for its calls is not what a drain waits for", async () => {

@@ -42,10 +42,10 @@ function stage<In extends z.ZodType, Out extends z.ZodType>(
     version: 1,
     input,
     output,
-    run(given, ctx) {
+    run(input, ctx) {
       started.push(ctx.key);
       ctx.tally({ [name]: 1 });
-      return body(given as z.output<In>);
+      return body(input as z.output<In>);
     },
   });
 }
@@ -58,7 +58,7 @@ const prepare = stage(
   ({ base }) => ({ n: base }),
 );
 const kept = { ...prepare, fork: { keeps: true } };
-const madeAnew = { ...prepare, fork: { anew: true } };
+const remade = { ...prepare, fork: { anew: true } };
 const readingFiles = { ...prepare, fork: { reads: "files" } };
 const list = stage(
   "list",
@@ -115,13 +115,13 @@ const countingFrom = (first: typeof prepare) =>
       return { n: next.field("n") };
     });
     const carry = { n: warm.n, trace: g.constant("") };
-    const made = g.loop("round", { times: config.rounds, carry }, (r) => {
+    const rounds = g.loop("round", { times: config.rounds, carry }, (r) => {
       const items = r.stage(list, { count: r.index });
       const groups = r.map(sample, items, { n: r.carried("n", { lag: config.lag }) });
       const next = r.stage(train, { groups, n: r.carried("n"), gain: config.gain });
       return { n: next.field("n"), trace: next.field("trace") };
     });
-    return { saved: g.stage(save, { n: made.n, trace: made.trace }), judgement };
+    return { saved: g.stage(save, { n: rounds.n, trace: rounds.trace }), judgement };
   });
 const counting = countingFrom(prepare);
 
@@ -265,7 +265,7 @@ Deno.test("a fork reruns a stage that asks for it if its input would differ", as
   const at = await home();
   await execute(at, "a", {});
   take();
-  const options = { from: "a", config: { base: 9 }, loop: "warm", round: 2, first: madeAnew };
+  const options = { from: "a", config: { base: 9 }, loop: "warm", round: 2, first: remade };
   await fork(at, { ...options, to: "b" });
   const { output } = await execute(at, "b", { base: 9 }) as { output: { saved: string } };
   strictEqual(output.saved, "5: 40 41 42 43", "the rounds stand");
@@ -363,7 +363,7 @@ Deno.test("a fork ends alike, whenever its parent and itself are killed", async 
         const closed =
           (await store.read("a", { kinds: ["round"], prefix: `${plan.loop}/` })).length;
         const round = plan.round % (closed + 1);
-        const made = await fork({ store, artifacts }, {
+        const forked = await fork({ store, artifacts }, {
           from: "a",
           to: "b",
           config: { lag },
@@ -371,7 +371,7 @@ Deno.test("a fork ends alike, whenever its parent and itself are killed", async 
           round,
         })
           .catch((error) => ok(/before it has finished/.test(error.message)));
-        if (!made) return strictEqual(round, 0); // Killed before there was anything to start from.
+        if (!forked) return strictEqual(round, 0); // Killed before there was anything to start from.
         const cut = store.restarted({ crash_after_appends: plan.child });
         await execute({ store: cut, artifacts }, "b", { lag }).catch(expectCrash);
         deepStrictEqual(await execute({ store: store.restarted(), artifacts }, "b", { lag }), calm);

@@ -11,7 +11,7 @@ function world() {
   const files = new Set<string>();
   const order: string[] = [];
   let failing = true;
-  const made = (name: string) =>
+  const madeStage = (name: string) =>
     defineStage({
       name,
       version: 1,
@@ -39,8 +39,8 @@ function world() {
     },
   });
   const definition = graph("remaking", z.strictObject({}), (g) => {
-    const first = g.stage(made("first"), { from: "" });
-    const second = g.stage(made("second"), { from: first });
+    const first = g.stage(madeStage("first"), { from: "" });
+    const second = g.stage(madeStage("second"), { from: first });
     const { path } = g.loop("round", { times: 4, carry: { path: second } }, (r) => ({
       path: r.stage(use, { path: r.carried("path"), round: r.index }),
     }));

@@ -41,18 +41,18 @@ class World {
   first = "";
   /** What is recorded before that. */
   after = "";
-  readonly #given_up = Promise.withResolvers<void>();
+  readonly #failed = Promise.withResolvers<void>();
   readonly #finished = Promise.withResolvers<void>();
 
   onEvent = (event: EngineEvent) => {
-    if (event.type === "stage_failed") this.#given_up.resolve();
+    if (event.type === "stage_failed") this.#failed.resolve();
     if (event.type === "stage_finished" && event.key === this.after) this.#finished.resolve();
   };
 
   async #turn(name: string): Promise<void> {
     if (this.first === name) return this.after === "" ? undefined : await this.#finished.promise;
     if (this.first === "") return;
-    await this.#given_up.promise;
+    await this.#failed.promise;
     await new Promise((resolve) => setImmediate(resolve)); // Then the engine starts nothing more.
   }
 
@@ -128,7 +128,7 @@ async function execute(world: World, definition: Definition, store = new MemoryS
 }
 
 /** Keys of which there is more than one result. */
-function madeAgain(store: MemoryStore): string[] {
+function repeatedResults(store: MemoryStore): string[] {
   const results = store.rows("run").filter(({ kind, key }) =>
     kind === "result" && !key.endsWith("/turn#1")
   );
@@ -171,7 +171,10 @@ for (const first of ["before", "between", "learn", "after"]) {
     strictEqual(recorded.length, first === "after" ? 2 : 12);
     const { outcome } = await mended(store.restarted());
     deepStrictEqual(outcome, WHOLE);
-    deepStrictEqual(madeAgain(store).filter((key) => key.includes("_score")), recorded.sort());
+    deepStrictEqual(
+      repeatedResults(store).filter((key) => key.includes("_score")),
+      recorded.sort(),
+    );
   });
 }
 
@@ -185,7 +188,7 @@ Deno.test("a failure that was taken stands, and so does all that was made of it"
     });
     const { outcome } = await mended(store.restarted(), takes);
     deepStrictEqual(outcome, { status: "done", output: { first: 1, total: 1, last: 3 } });
-    deepStrictEqual(madeAgain(store).filter((key) => !key.startsWith("after")), []);
+    deepStrictEqual(repeatedResults(store).filter((key) => !key.startsWith("after")), []);
   }
 });
 
@@ -233,7 +236,7 @@ Deno.test("a body's calls are tried again too; those it no longer makes are drop
   const calm = new World();
   const resumed = await execute(calm, filling(calm), store.restarted());
   deepStrictEqual(resumed.outcome, { status: "done", output: { before: 1, filled: 2 } });
-  deepStrictEqual(madeAgain(store), ["fill/score#x", "fill/score#y", "measure", "score#a"]);
+  deepStrictEqual(repeatedResults(store), ["fill/score#x", "fill/score#y", "measure", "score#a"]);
 });
 
 Deno.test("a fork takes over no failure that nobody has accepted", async () => {

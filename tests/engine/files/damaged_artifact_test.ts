@@ -99,7 +99,7 @@ Deno.test("a run names a damaged artifact, and resumes once it is restored", asy
   let calm: Outcome | undefined;
   await withBench(async (bench) => void (calm = await bench.execute(new MemoryStore())));
   strictEqual(calm!.status, "done");
-  const told = new Set<string>();
+  const noticed = new Set<string>();
   for (let append = 1; append < 30; append++) {
     for (const [name, { damage, seen }] of Object.entries(DAMAGES)) {
       const over = await withKilled(append, async (bench, store) => {
@@ -113,7 +113,7 @@ Deno.test("a run names a damaged artifact, and resumes once it is restored", asy
             first.includes(path) && /Restore the file from a copy/.test(first),
             `${where}: ${first}`,
           );
-          told.add(name);
+          noticed.add(name);
         }
         deepStrictEqual(second, calm, where);
         // Once each, and once more for a body that the kill had interrupted.
@@ -121,7 +121,7 @@ Deno.test("a run names a damaged artifact, and resumes once it is restored", asy
           ok(count <= 3, `${where}: '${key}' started ${count} times`);
         }
       });
-      if (over) return deepStrictEqual([...told].sort(), Object.keys(DAMAGES).sort());
+      if (over) return deepStrictEqual([...noticed].sort(), Object.keys(DAMAGES).sort());
     }
   }
   throw new Error("the run has more appends than this test kills");

@@ -7,7 +7,7 @@ import { readWorkerStates } from "../../../workers/mod.ts";
 import { homeNonce } from "../../../workers/processes/process_sweep.ts";
 
 /** What a power cut, a full disk or a person may leave in a file. */
-const LEFT = fc.oneof(
+const CONTENTS = fc.oneof(
   fc.constantFrom(
     "",
     "\0\0\0\0",
@@ -30,7 +30,7 @@ Deno.test("files that can be made again read as nothing, whatever is in them", a
   await Deno.mkdir(run, { recursive: true });
   const home = Home.open(dir);
   try {
-    await fc.assert(fc.asyncProperty(LEFT, async (text) => {
+    await fc.assert(fc.asyncProperty(CONTENTS, async (text) => {
       for (const name of ["hub.json", "workers.json", "metrics.json"]) {
         await Deno.writeTextFile(`${run}/${name}`, text);
       }

@@ -12,7 +12,7 @@ async function withDirectory(body: (dir: string) => void): Promise<void> {
 
 const modeOf = (path: string) => Deno.statSync(path).mode! & 0o777;
 
-function made(path: string, mode: number): string {
+function fileOf(path: string, mode: number): string {
   Deno.writeTextFileSync(path, "kept");
   Deno.chmodSync(path, mode);
   return path;
@@ -20,7 +20,7 @@ function made(path: string, mode: number): string {
 
 Deno.test("takeFromOthers() closes files and directories that others may read or write", () =>
   withDirectory((dir) => {
-    const paths = [0o644, 0o640, 0o602].map((mode, i) => made(`${dir}/${i}`, mode));
+    const paths = [0o644, 0o640, 0o602].map((mode, i) => fileOf(`${dir}/${i}`, mode));
     Deno.mkdirSync(`${dir}/folder`);
     Deno.chmodSync(`${dir}/folder`, 0o755);
     deepStrictEqual(takeFromOthers([...paths, `${dir}/folder`]), [...paths, `${dir}/folder`]);
@@ -31,7 +31,7 @@ Deno.test("takeFromOthers() closes files and directories that others may read or
 
 Deno.test("takeFromOthers() leaves what shows others nothing as it is", () =>
   withDirectory((dir) => {
-    const file = made(`${dir}/file`, 0o400);
+    const file = fileOf(`${dir}/file`, 0o400);
     Deno.mkdirSync(`${dir}/passage`);
     Deno.chmodSync(`${dir}/passage`, 0o711);
     deepStrictEqual(takeFromOthers([file, `${dir}/passage`, `${dir}/missing`]), []);
@@ -40,7 +40,7 @@ Deno.test("takeFromOthers() leaves what shows others nothing as it is", () =>
 
 Deno.test("takeFromOthers() follows no link", () =>
   withDirectory((dir) => {
-    const target = made(`${dir}/target`, 0o644);
+    const target = fileOf(`${dir}/target`, 0o644);
     Deno.symlinkSync(target, `${dir}/link`);
     deepStrictEqual(takeFromOthers([`${dir}/link`]), []);
     strictEqual(modeOf(target), 0o644);

@@ -124,8 +124,8 @@ Deno.test("removeTree() puts back what has taken the place between its two looks
 
 Deno.test("removeTree() finishes a removal that was killed after moving it aside", async () => {
   const { home } = await places();
-  const left = `${home}/runs/a/.removing-${crypto.randomUUID()}`;
-  await Deno.rename(`${home}/runs/a/own-1`, left);
+  const renamed = `${home}/runs/a/.removing-${crypto.randomUUID()}`;
+  await Deno.rename(`${home}/runs/a/own-1`, renamed);
   strictEqual(await removeTree(`${home}/runs/a/own-1`, { home, ...OURS }), false);
   deepStrictEqual(names(`${home}/runs/a`), []);
 });

@@ -12,14 +12,14 @@ class Holders {
   readonly got: number[] = [];
   readonly held = new Map<number, { needs: Needs; release: Release }>();
   readonly #slots: Slots;
-  #asked = 0;
+  #requests = 0;
 
   constructor(sizes: Record<string, number> = SIZES) {
     this.#slots = new Slots(sizes);
   }
 
   async ask(needs: Needs): Promise<number> {
-    const id = this.#asked++;
+    const id = this.#requests++;
     const take = (release: Release) => {
       this.got.push(id);
       this.held.set(id, { needs, release });

@@ -137,19 +137,19 @@ Deno.test("the next sweep finishes one that was killed, and restores what is use
 async function linked() {
   const [artifacts, other] = [await fresh(), await fresh()];
   const ref = await other.put(text("another home's"));
-  const left = `${other.dir}/tmp/7.00000000-0000-4000-8000-000000000000`;
-  await Deno.writeTextFile(left, "half");
+  const unfinished = `${other.dir}/tmp/7.00000000-0000-4000-8000-000000000000`;
+  await Deno.writeTextFile(unfinished, "half");
   age(other, ref);
-  Deno.utimeSync(left, OLD, OLD);
+  Deno.utimeSync(unfinished, OLD, OLD);
   const folder = ref.sha256.slice(0, 2);
   for (const name of [folder, "tmp"]) {
     await Deno.symlink(`${other.dir}/${name}`, `${artifacts.dir}/${name}`);
   }
-  return { artifacts, other, ref, left, folder };
+  return { artifacts, other, ref, unfinished, folder };
 }
 
 Deno.test("sweepArtifacts() removes nothing behind a link, and says so", async () => {
-  const { artifacts, other, ref, left, folder } = await linked();
+  const { artifacts, other, ref, unfinished, folder } = await linked();
   for (const dry_run of [true, false]) {
     const { refused, ...removed } = await sweepArtifacts(artifacts, {
       reachable: new Set(),
@@ -164,7 +164,7 @@ Deno.test("sweepArtifacts() removes nothing behind a link, and says so", async (
     for (const { why } of refused) match(why, /it is reached through a link: its real path is/);
   }
   ok(await other.has(ref));
-  strictEqual(await Deno.readTextFile(left), "half");
+  strictEqual(await Deno.readTextFile(unfinished), "half");
 });
 
 Deno.test("sweepArtifacts() takes nothing back from a linked directory", async () => {
@@ -176,7 +176,7 @@ Deno.test("sweepArtifacts() takes nothing back from a linked directory", async (
 });
 
 Deno.test("an artifact store's first put removes nothing behind a link", async () => {
-  const { artifacts, left } = await linked();
+  const { artifacts, unfinished } = await linked();
   await artifacts.put(text("mine"));
-  strictEqual(await Deno.readTextFile(left), "half");
+  strictEqual(await Deno.readTextFile(unfinished), "half");
 });

@@ -69,13 +69,13 @@ Deno.test("Entry.take() counts failures after the newest resume, and no others",
 });
 
 Deno.test("Entry.was_given_up is of what a person can fix: user code and bad data", () => {
-  const givenUp = (cause: string, next_ms: number | null) =>
+  const isGivenUp = (cause: string, next_ms: number | null) =>
     taken([row(1, "failure", { value: failure(cause, next_ms) })], 1).was_given_up;
   deepStrictEqual(
-    ["user_code", "bad_data", "infrastructure", "timeout"].map((cause) => givenUp(cause, null)),
+    ["user_code", "bad_data", "infrastructure", "timeout"].map((cause) => isGivenUp(cause, null)),
     [true, true, false, false],
   );
-  strictEqual(givenUp("user_code", 5), false);
+  strictEqual(isGivenUp("user_code", 5), false);
 });
 
 Deno.test("Entry.tally() adds up the results here and below", () => {

@@ -18,14 +18,14 @@ function owner(boot_id: string, host = "here"): Owner {
   return { boot_id, host, pid: 1, process_start: "s" };
 }
 
-function head(id: string, given: Partial<RunHead> = {}): RunHead {
+function head(id: string, changes: Partial<RunHead> = {}): RunHead {
   return {
     ...newRun(id),
-    status: given.owner ? "running" : "created",
+    status: changes.owner ? "running" : "created",
     epoch: 0,
     last_seq: 0,
     owner: null,
-    lease_until_ms: given.owner ? NOW + 1 : 0,
+    lease_until_ms: changes.owner ? NOW + 1 : 0,
     requests: [],
     error: null,
     created_ms: NOW,
@@ -36,13 +36,13 @@ function head(id: string, given: Partial<RunHead> = {}): RunHead {
     parent: null,
     home: null,
     journal: 1,
-    ...given,
+    ...changes,
   };
 }
 
 const ME = owner("me");
 
-function options(given: Partial<QueueOptions> = {}): QueueOptions {
+function options(changes: Partial<QueueOptions> = {}): QueueOptions {
   return {
     owner: ME,
     queues: { q: Infinity },
@@ -51,12 +51,12 @@ function options(given: Partial<QueueOptions> = {}): QueueOptions {
     executing: new Set(),
     canRun: () => true,
     alive: (): Liveness => "alive",
-    ...given,
+    ...changes,
   };
 }
 
-function chosen(runs: RunHead[], given: Partial<QueueOptions> = {}): Choice | null {
-  return chooseRun(runs, options(given), NOW);
+function chosen(runs: RunHead[], changes: Partial<QueueOptions> = {}): Choice | null {
+  return chooseRun(runs, options(changes), NOW);
 }
 
 Deno.test("chooseRun() takes the highest priority, then the oldest, then the least id", () => {
@@ -163,16 +163,16 @@ const alive = ({ boot_id }: Owner): Liveness => boot_id === "dead" ? "dead" : "a
 Deno.test("chooseRun() never exceeds slots or places, whatever the rows' order", () => {
   fc.assert(
     fc.property(anyRuns, fc.infiniteStream(fc.nat()), (runs, random) => {
-      const given = {
+      const changes = {
         queues: QUEUES,
         alive,
         executing: new Set(runs.filter((r) => r.owner?.boot_id === "me").map((r) => r.id)),
       };
-      const choice = chosen(runs, given);
+      const choice = chosen(runs, changes);
       const shuffled = runs.map((run) => ({ run, key: random.next().value })).sort((a, b) =>
         a.key - b.key
       );
-      deepStrictEqual(chosen(shuffled.map(({ run }) => run), given), choice);
+      deepStrictEqual(chosen(shuffled.map(({ run }) => run), changes), choice);
       if (choice === null) return;
       const taken = runs.find(({ id }) => id === choice.run)!;
       const lost = (run: RunHead) => run.owner?.boot_id === "dead" || run.owner?.boot_id === "late";

@@ -39,9 +39,9 @@ Deno.test("serveQueues() runs its queues' runs, up to its limit at a time", asyn
     await store.finish(taken.head.id, taken.head.epoch, "done");
     return outcome;
   };
-  const { served, said } = serving({ store, clock }, { concurrency: 2, execute: finishing });
+  const { served, runsOf } = serving({ store, clock }, { concurrency: 2, execute: finishing });
   await passing(clock, served);
-  deepStrictEqual(said("taken"), ["a", "b", "c"]);
+  deepStrictEqual(runsOf("taken"), ["a", "b", "c"]);
   strictEqual(most, 2);
   deepStrictEqual(await statuses(store), {
     a: "done",
@@ -67,10 +67,10 @@ Deno.test("serveQueues() looks again at a run that another engine had meanwhile"
     looked.push(`${id} ${epoch}`);
     return Promise.resolve({ graph: built });
   };
-  const { served, said } = serving({ store, clock }, { look, execute });
+  const { served, runsOf } = serving({ store, clock }, { look, execute });
   await passing(clock, served);
   deepStrictEqual(looked, ["a 0", "b 0", "b 1"]);
-  deepStrictEqual(said("taken"), ["a", "b"]);
+  deepStrictEqual(runsOf("taken"), ["a", "b"]);
 });
 
 Deno.test("serveQueues() leaves runs whose graph it does not have, and says so once", async () => {
@@ -125,11 +125,11 @@ Deno.test("a run whose journal makes no sense fails, and is taken only once", as
   const { head } = await store.claim("a", ownerOf("before"), { lease_ms: LEASE_MS });
   await store.append("a", head.epoch, [{ kind: "failure", key: "list", value: "{" }]);
   await store.release("a", head.epoch);
-  const { drain, served, said } = serving({ store, clock });
+  const { drain, served, runsOf } = serving({ store, clock });
   await pass(clock, 10_000);
   drain.abort();
   await served;
-  deepStrictEqual([said("taken"), await statuses(store)], [["a"], { a: "failed" }]);
+  deepStrictEqual([runsOf("taken"), await statuses(store)], [["a"], { a: "failed" }]);
 });
 
 Deno.test("failures of the machine are retried with growing waits, by any engine", async () => {

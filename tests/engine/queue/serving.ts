@@ -46,7 +46,7 @@ export type Serving = {
   events: ServeEvent[];
   drain: AbortController;
   served: Promise<void>;
-  said: (type: ServeEvent["type"]) => string[];
+  runsOf: (type: ServeEvent["type"]) => string[];
 };
 
 export function ownerOf(name: string): Owner {
@@ -56,11 +56,11 @@ export function ownerOf(name: string): Owner {
 /** One engine on a store, with workers that wait for the test unless `answer` is given. */
 export function serving(
   { store, clock, name = "one" }: { store: MemoryStore; clock: ManualClock; name?: string },
-  given: Partial<ServeOptions<Graph>> & {
+  changes: Partial<ServeOptions<Graph>> & {
     answer?: (task: { key: string; input: unknown }) => unknown;
   } = {},
 ): Serving {
-  const { answer, ...options } = given;
+  const { answer, ...options } = changes;
   const [owner, workers, drain] = [ownerOf(name), new FakeWorkers(answer), new AbortController()];
   const events: ServeEvent[] = [];
   const shared = { store, clock, owner, lease_ms: LEASE_MS };
@@ -81,9 +81,9 @@ export function serving(
     onEvent: (event) => events.push(event),
     ...options,
   }, drain.signal);
-  const said = (type: ServeEvent["type"]) =>
+  const runsOf = (type: ServeEvent["type"]) =>
     events.flatMap((e) => e.type === type && "run" in e ? [e.run] : []);
-  return { owner, workers, events, drain, served, said };
+  return { owner, workers, events, drain, served, runsOf };
 }
 
 export async function withRuns(
@@ -115,11 +115,11 @@ export function guarded(
     get(target, field: keyof MemoryStore) {
       const value = target[field];
       if (typeof value !== "function") return value;
-      return (...given: unknown[]) => {
+      return (...parameters: unknown[]) => {
         const error = refuse(field);
         return error
           ? Promise.reject(error)
-          : (value as (...given: unknown[]) => unknown).apply(target, given);
+          : (value as (...parameters: unknown[]) => unknown).apply(target, parameters);
       };
     },
   });

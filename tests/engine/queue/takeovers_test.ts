@@ -20,7 +20,7 @@ import {
   withRuns,
 } from "./serving.ts";
 
-type Work = (given: Taken<Graph> & { store: MemoryStore; clock: ManualClock }) => Promise<unknown>;
+type Work = (taken: Taken<Graph> & { store: MemoryStore; clock: ManualClock }) => Promise<unknown>;
 
 /** Engines that die as soon as they have taken a run and done `work`, one after the other. */
 async function dying(names: string[], work: Work) {
@@ -51,9 +51,9 @@ Deno.test("a frozen engine loses its run by the lease, and writes nothing later"
   const since = clock.now();
   const two = serving({ store, clock, name: "two" });
   await pass(clock, LEASE_MS - 500);
-  deepStrictEqual(two.said("taken"), []);
+  deepStrictEqual(two.runsOf("taken"), []);
   await pass(clock, 1500);
-  deepStrictEqual(two.said("taken"), ["a"]);
+  deepStrictEqual(two.runsOf("taken"), ["a"]);
   ok(clock.now() - since <= LEASE_MS + 1000);
   const rows = store.rows("a").length;
   task.finish("too late");
@@ -122,9 +122,9 @@ type Mortal = Serving & { die: () => void };
 function host(store: MemoryStore, clock: ManualClock) {
   const dead = new Set<string>();
   const alive = ({ boot_id }: Owner): Liveness => dead.has(boot_id) ? "dead" : "alive";
-  let made = 0;
+  let started = 0;
   const start = (): Mortal => {
-    const name = `engine${made++}`;
+    const name = `engine${started++}`;
     const dies = guarded(store, () => dead.has(name) ? new Crashed() : undefined);
     const engine = serving({ store: dies, clock, name }, {
       concurrency: 2,

@@ -7,7 +7,7 @@ function held() {
   const ends: (() => void)[] = [];
   const writes = new GroupCommit<number, number[]>({
     turn: () => Promise.resolve(),
-    load: (waiting) => ({ group: waiting.slice(0, 2), left: waiting.slice(2) }),
+    load: (waiting) => ({ group: waiting.slice(0, 2), rest: waiting.slice(2) }),
     commit: (group) => {
       groups.push(group);
       return new Promise((resolve) => ends.push(resolve));

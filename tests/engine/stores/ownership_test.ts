@@ -157,8 +157,8 @@ Deno.test("cancelRun() asks a living owner, and ends the run itself when the own
         alive: see(liveness),
         owner: newOwner("two"),
       });
-    const asked = await cancel("alive");
-    deepStrictEqual([asked.status, asked.requests, asked.owner?.boot_id], [
+    const head = await cancel("alive");
+    deepStrictEqual([head.status, head.requests, head.owner?.boot_id], [
       "running",
       ["cancel"],
       "one",
@@ -180,8 +180,8 @@ Deno.test("cancelRun() goes by the store's clock, not by a fast clock of its hos
         alive: see("unknown"),
         owner: newOwner("two"),
       });
-    const asked = await cancel();
-    deepStrictEqual([asked.status, asked.owner?.boot_id, asked.epoch], ["running", "one", 1]);
+    const head = await cancel();
+    deepStrictEqual([head.status, head.owner?.boot_id, head.epoch], ["running", "one", 1]);
     await clock.advance(LEASE_MS);
     strictEqual((await cancel()).status, "cancelled");
   }));

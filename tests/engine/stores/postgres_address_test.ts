@@ -67,9 +67,9 @@ Deno.test("any text in a PostgreSQL URL is read, or refused without the password
     fc.property(part, part, part, (user, password, database) => {
       const secret = `s3cret${password}`;
       const url = `postgres://${user}:${secret}@localhost/${database}`;
-      const said = refusal(url) ??
+      const text = refusal(url) ??
         `Cannot use the store's URL because it is ${parsePostgresUrl(url).text}`;
-      ok(said.startsWith("Cannot use the store's URL because ") && !said.includes("s3cret"), said);
+      ok(text.startsWith("Cannot use the store's URL because ") && !text.includes("s3cret"), text);
       if (refusal(url) === null) {
         ok(!parsePostgresUrl(url).url.includes("s3cret"), parsePostgresUrl(url).url);
       }

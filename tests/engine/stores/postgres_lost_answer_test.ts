@@ -17,7 +17,7 @@ const LEASE = { lease_ms: 1_000_000 };
 /** A wire to PostgreSQL that can be cut at a chosen message. */
 class Wire {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  #cut: { lost: Lost; left: number } | null = null;
+  #cut: { lost: Lost; remaining: number } | null = null;
   #open = new Set<Deno.Conn>();
   /** Connections wait for this. */
   held: Promise<void> = Promise.resolve();
@@ -33,7 +33,7 @@ class Wire {
 
   /** Cuts at the `nth` message of the client from now. */
   cutAt(nth: number, lost: Lost): void {
-    this.#cut = { lost, left: nth };
+    this.#cut = { lost, remaining: nth };
   }
 
   /** Whether the cut was made; there is none to come after this. */
@@ -64,7 +64,7 @@ class Wire {
     let deaf = false;
     const end = () => both.forEach(drop);
     const up = pump(client, async (chunk) => {
-      const cut = this.#cut !== null && --this.#cut.left === 0 ? this.#cut : null;
+      const cut = this.#cut !== null && --this.#cut.remaining === 0 ? this.#cut : null;
       if (cut) this.#cut = null;
       if (cut?.lost === "request") return end();
       if (cut?.lost === "silence") return; // As a partition does it: no end, no reset.
@@ -133,7 +133,7 @@ const begun: Operation[] = [
   { op: "claim", run: "a", owner: "one", ...LEASE, force: false, seen: null, ended: false },
   { op: "create", run: "b", queue: "q", priority: 1, rows: 0 },
 ];
-const own = { run: "a", late: 0 };
+const ownership = { run: "a", late: 0 };
 const again: Operation = {
   op: "claim",
   run: "a",
@@ -143,7 +143,7 @@ const again: Operation = {
   seen: null,
   ended: false,
 };
-const failed: Operation[] = [{ op: "finish", ...own, status: "failed", error: "{}" }, again];
+const failed: Operation[] = [{ op: "finish", ...ownership, status: "failed", error: "{}" }, again];
 
 /** Every operation that writes, after what prepares it. */
 const CASES: Record<string, Operation[]> = {
@@ -170,17 +170,17 @@ const CASES: Record<string, Operation[]> = {
   }],
   "dequeue": [{ op: "dequeue", owner: "two", ...LEASE, pick: 1, force: false }],
   "dequeue of another's": [{ op: "dequeue", owner: "two", ...LEASE, pick: 0, force: false }],
-  "renew": [{ op: "renew", ...own, ...LEASE }],
-  "append of one row": [{ op: "append", ...own, keys: ["x"], kind: "result" }],
-  "append of rows": [{ op: "append", ...own, keys: ["x", "y", "x"], kind: "result" }],
-  "append of nothing": [{ op: "append", ...own, keys: [], kind: "result" }],
-  "append of a late owner": [{ op: "append", ...own, late: 1, keys: ["x"], kind: "result" }],
-  "remove": [{ op: "remove", ...own, seqs: [1] }],
+  "renew": [{ op: "renew", ...ownership, ...LEASE }],
+  "append of one row": [{ op: "append", ...ownership, keys: ["x"], kind: "result" }],
+  "append of rows": [{ op: "append", ...ownership, keys: ["x", "y", "x"], kind: "result" }],
+  "append of nothing": [{ op: "append", ...ownership, keys: [], kind: "result" }],
+  "append of a late owner": [{ op: "append", ...ownership, late: 1, keys: ["x"], kind: "result" }],
+  "remove": [{ op: "remove", ...ownership, seqs: [1] }],
   "request": [{ op: "request", run: "a", kind: "cancel" }],
   "request of a free run": [{ op: "request", run: "b", kind: "cancel" }],
-  "finish": [{ op: "finish", ...own, status: "done", error: undefined }],
-  "release": [{ op: "release", ...own }],
-  "reopen": [...failed, { op: "reopen", ...own }],
+  "finish": [{ op: "finish", ...ownership, status: "done", error: undefined }],
+  "release": [{ op: "release", ...ownership }],
+  "reopen": [...failed, { op: "reopen", ...ownership }],
 };
 
 for (const [name, operations] of Object.entries(CASES)) {

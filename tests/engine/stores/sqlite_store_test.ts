@@ -30,10 +30,10 @@ Deno.test("SqliteStore keeps every acknowledged row, and whole transactions, thr
     const args = ["run", "-A", "--quiet", script, path, "a"];
     const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "inherit" })
       .spawn();
-    let said = "";
+    let output = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-      said += text;
-      if (said.split("\n").length > 30) {
+      output += text;
+      if (output.split("\n").length > 30) {
         try {
           child.kill("SIGKILL");
         } catch {
@@ -42,7 +42,7 @@ Deno.test("SqliteStore keeps every acknowledged row, and whole transactions, thr
       }
     }
     strictEqual((await child.status).signal, "SIGKILL");
-    const acknowledged = Number(said.split("\n").at(-2));
+    const acknowledged = Number(output.split("\n").at(-2));
     ok(acknowledged >= 120, `only ${acknowledged} rows were acknowledged before the kill`);
 
     const rows = await before.read("a");
@@ -145,9 +145,9 @@ Deno.test("SqliteStore names a damaged page when it reads it", () =>
 Deno.test("SqliteStore.close() finishes what was asked for; a closed store says so", () =>
   withFile(async (path) => {
     const store = await openStarted(path);
-    const asked = store.append("a", 1, [row("x")]);
+    const appended = store.append("a", 1, [row("x")]);
     await store.close();
-    deepStrictEqual(await asked, { fenced: false, last_seq: 1 });
+    deepStrictEqual(await appended, { fenced: false, last_seq: 1 });
     await rejects(
       store.append("a", 1, [row("y")]),
       /Cannot use the journal .* because it is closed/,

@@ -114,8 +114,8 @@ export async function troubled(
       critic: counts.critic.count,
       sampler: counts.sampler.count,
     };
-    const told = { policy, critic, ledger, evaluations, generated, recoveries };
-    return { ...told, started_again, unsaved, moments: [...moments], operations };
+    const summary = { policy, critic, ledger, evaluations, generated, recoveries };
+    return { ...summary, started_again, unsaved, moments: [...moments], operations };
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

@@ -65,8 +65,8 @@ Deno.test("writeOutput() shows a file whole, or leaves nothing of it", async () 
 
 Deno.test("removeUnfinished() removes only what a preparation was writing", async () => {
   const dir = await scratch();
-  const own = ".train.parquet.0123456789abcdef.unfinished";
-  for (const name of [own, ".unfinished", "x.unfinished", `a${own}`]) {
+  const unfinished = ".train.parquet.0123456789abcdef.unfinished";
+  for (const name of [unfinished, ".unfinished", "x.unfinished", `a${unfinished}`]) {
     await Deno.writeTextFile(`${dir}/${name}`, "");
   }
   await Deno.mkdir(`${dir}/.dir.0123456789abcdef.unfinished`);
@@ -74,7 +74,7 @@ Deno.test("removeUnfinished() removes only what a preparation was writing", asyn
   deepStrictEqual(await names(dir), [
     ".dir.0123456789abcdef.unfinished",
     ".unfinished",
-    `a${own}`,
+    `a${unfinished}`,
     "x.unfinished",
   ]);
 });

@@ -98,9 +98,9 @@ Deno.test("a run remakes lost directories from any point, to the same digest", a
           calm.policy.version,
           calm.exported.digest,
         ]);
-        const made = trainer.calls.findIndex(({ op }) => op === "create_model");
+        const created = trainer.calls.findIndex(({ op }) => op === "create_model");
         ok(
-          made <= 0,
+          created <= 0,
           `${what} before operation ${operation}: the model is made before anything opens it`,
         );
         if (trainer.calls.some(({ op }) => op === "create_model")) remade.add(what);
@@ -115,9 +115,9 @@ Deno.test("a remade directory that differs is refused, with both digests", async
     const store = await stoppedAt(used, calm.operations);
     await Deno.remove(`${used.dir}/run/model`, { recursive: true });
     const trainer = new FakeTrainer(used);
-    const made = trainer.call.bind(trainer);
+    const call = trainer.call.bind(trainer);
     trainer.call = async (op, args, options) => {
-      const answer = await made(op, args, options);
+      const answer = await call(op, args, options);
       if (op !== "create_model") return answer;
       const { dir } = args as { dir: string };
       const { digest } = await writeFakeModel(dir, 0.125);

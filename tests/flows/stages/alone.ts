@@ -51,9 +51,9 @@ export async function fakeBench(
   const { store, artifacts, dir, model } = await stores();
   const options = { store, run: "run", artifacts, dir, rows: {}, ...parts(artifacts) };
   const fake = await fakeRun(options);
-  const given = { artifacts, resources: fake.resources };
+  const places = { artifacts, resources: fake.resources };
   async function ran<I, O>(stage: Stage<I, O>, input: NoInfer<I>): Promise<Ended<O>> {
-    const { outcome, store } = await ranAlone(stage, input, given);
+    const { outcome, store } = await ranAlone(stage, input, places);
     return { outcome, rows: store.rows("run") };
   }
   async function done<I, O>(stage: Stage<I, O>, input: NoInfer<I>): Promise<O> {

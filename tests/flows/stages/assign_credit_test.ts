@@ -72,10 +72,12 @@ async function credit(
   if (outcome.status !== "done") {
     return { error: outcome.status === "failed" ? outcome.error : null, metrics, total };
   }
-  const made = outcome.output as { batch: Parameters<ArtifactStore["getJson"]>[0] | null };
-  const batch = made.batch === null ? null : Batch.parse(await artifacts.getJson(made.batch));
+  const credited = outcome.output as { batch: Parameters<ArtifactStore["getJson"]>[0] | null };
+  const batch = credited.batch === null
+    ? null
+    : Batch.parse(await artifacts.getJson(credited.batch));
   return {
-    output: made,
+    output: credited,
     batch: batch as Extract<Batch, { kind: "trajectories" }> | null,
     metrics,
     total,
@@ -207,19 +209,19 @@ Deno.test("what tokens earn is credit of an algorithm by token, and a sum for ot
   const token_scores = await artifacts.put(
     encodeColumn([Float32Array.from([0, 1, 0, 0]), Float32Array.from([0, 2, 2, 0])]),
   );
-  const told = { ...whole, group: { ...whole.group, slab }, token_scores };
-  const assigned = async (told: ScoredGroup, settings: object) => {
-    const { batch } = await credit([told], {}, settings as AlgorithmChoice);
+  const scoredGroup = { ...whole, group: { ...whole.group, slab }, token_scores };
+  const assigned = async (scoredGroup: ScoredGroup, settings: object) => {
+    const { batch } = await credit([scoredGroup], {}, settings as AlgorithmChoice);
     const column = batch!.columns.advantage!;
     if (column.kind === "sequence") return column.values;
     return decodeColumn(await artifacts.get(column.artifact)).map((row) => [...row]);
   };
   const by_token = { name: "reinforce", baseline: "none" };
-  deepStrictEqual(await assigned(told, by_token), [[0, 1, 0, 0], [0, 4, 2, 0]]);
-  const { token_scores: _, ...untold } = told;
+  deepStrictEqual(await assigned(scoredGroup, by_token), [[0, 1, 0, 0], [0, 4, 2, 0]]);
+  const { token_scores: _, ...untold } = scoredGroup;
   deepStrictEqual(await assigned(untold, by_token), [[0, 1, 1, 1], [0, 4, 4, 4]]);
   const summed = { name: "grpo", kl_coef: 0 };
-  deepStrictEqual(await assigned(told, summed), await assigned(untold, summed));
+  deepStrictEqual(await assigned(scoredGroup, summed), await assigned(untold, summed));
 });
 
 Deno.test("assign_credit gives GDPO each reward by itself", async () => {

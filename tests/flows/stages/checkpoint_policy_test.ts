@@ -35,15 +35,15 @@ async function ended(checkpoints: Record<string, unknown>) {
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
   const saved = await notes<CheckpointNote>(home.store, "note/checkpoint");
   const names = (dir: string) => [...Deno.readDirSync(dir)].map(({ name }) => name);
-  const left = new Set(names(`${home.dir}/checkpoints`));
-  const weights = left.delete("weights")
+  const remaining = new Set(names(`${home.dir}/checkpoints`));
+  const weights = remaining.delete("weights")
     ? names(`${home.dir}/checkpoints/weights`).map((name) => [
       saved.find(({ dir }) => dir.endsWith(name))!.round,
       names(`${home.dir}/checkpoints/weights/${name}`),
     ]).toSorted()
     : [];
-  const there = saved.filter(({ dir }) => left.has(dir.split("/").at(-1)!));
-  strictEqual(there.length, left.size);
+  const there = saved.filter(({ dir }) => remaining.has(dir.split("/").at(-1)!));
+  strictEqual(there.length, remaining.size);
   return { saved, weights, rounds: there.map(({ round }) => round) };
 }
 
@@ -86,8 +86,11 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
   await Deno.mkdir(`${home.dir}/checkpoints/set_aside/broken`, { recursive: true });
   await Deno.mkdir(`${home.dir}/checkpoints/000001-0123456789ab-1-1`);
   await execute(online, onlineConfig(home.model), home);
-  const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
-  ok(left.includes("set_aside") && !left.includes("000001-0123456789ab-1-1"), left.join());
+  const remaining = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
+  ok(
+    remaining.includes("set_aside") && !remaining.includes("000001-0123456789ab-1-1"),
+    remaining.join(),
+  );
   deepStrictEqual(
     [...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name),
     ["broken"],
@@ -113,7 +116,7 @@ Deno.test("checkpoint_policy moves the weights that a dead engine had not moved"
   for (const model of [`${moved}/hf`, `${moved}/ema`, `${unmoved}/hf`]) {
     ok(Deno.statSync(`${bench.checkpoints}/weights/${model}`).isDirectory, model);
   }
-  deepStrictEqual(bench.left().toSorted(), [`000001-${VERSION.slice(0, 12)}-1-1`, "weights"]);
+  deepStrictEqual(bench.remaining().toSorted(), [`000001-${VERSION.slice(0, 12)}-1-1`, "weights"]);
 });
 
 Deno.test("checkpoint_policy does not make a directory again for weights that a person removed", async () => {
@@ -125,7 +128,7 @@ Deno.test("checkpoint_policy does not make a directory again for weights that a 
     weights: `${bench.checkpoints}/weights/${name}`,
   });
   await bench.run();
-  deepStrictEqual(bench.left(), [`000001-${VERSION.slice(0, 12)}-1-1`]);
+  deepStrictEqual(bench.remaining(), [`000001-${VERSION.slice(0, 12)}-1-1`]);
 });
 
 Deno.test("checkpoint_policy leaves a directory whose row is damaged, and removes the others", async () => {
@@ -137,8 +140,8 @@ Deno.test("checkpoint_policy leaves a directory whose row is damaged, and remove
   await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
   await Deno.mkdir(`${bench.checkpoints}/000002-aaaaaaaaaaaa-1-1`);
   await bench.run();
-  const own = `000001-${VERSION.slice(0, 12)}-1-1`;
-  deepStrictEqual(bench.left().toSorted(), ["000001-0123456789ab-1-1", own]);
+  const saved = `000001-${VERSION.slice(0, 12)}-1-1`;
+  deepStrictEqual(bench.remaining().toSorted(), ["000001-0123456789ab-1-1", saved]);
   match(bench.logs.at(-1)!, /^000001-0123456789ab-1-1 was not removed: its row is damaged/);
 });
 
@@ -221,8 +224,8 @@ async function stageBench(
       checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }),
       ctx,
     );
-  const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
-  return { checkpoints, trainer, rows, logs, policy, run, left };
+  const remaining = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
+  return { checkpoints, trainer, rows, logs, policy, run, remaining };
 }
 
 Deno.test("checkpoint_policy leaves a checkpoint that is being written", async () => {
@@ -233,10 +236,11 @@ Deno.test("checkpoint_policy leaves a checkpoint that is being written", async (
   await Deno.mkdir(`${bench.checkpoints}/000002-0123456789ab-now-01234567`);
   await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
   await bench.run();
-  const left = bench.left();
+  const remaining = bench.remaining();
   ok(
-    left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"),
-    left.join(),
+    remaining.includes("000002-0123456789ab-now-01234567") &&
+      !remaining.includes("000001-0123456789ab-1-1"),
+    remaining.join(),
   );
 });
 
@@ -246,7 +250,7 @@ Deno.test("checkpoint_policy leaves the checkpoint that the run started from", a
   await Deno.mkdir(`${bench.checkpoints}/${start}`);
   await Deno.mkdir(`${bench.checkpoints}/${start.replace("2", "1")}`);
   await bench.run();
-  deepStrictEqual(bench.left(), [`000001-${VERSION.slice(0, 12)}-1-1`, start]);
+  deepStrictEqual(bench.remaining(), [`000001-${VERSION.slice(0, 12)}-1-1`, start]);
 });
 
 Deno.test("checkpoint_policy removes nothing from a directory of others", async () => {
@@ -265,7 +269,7 @@ Deno.test("checkpoint_policy removes nothing from a directory of others", async 
   ) {
     if (found) writeOwner(bench.checkpoints, found);
     await save(letter);
-    ok(bench.left().includes(old), letter);
+    ok(bench.remaining().includes(old), letter);
     match(
       bench.logs.at(-1)!,
       found ? /belongs to run '\w+' of \/, recorded in journal/ : /does not say which run/,
@@ -273,7 +277,7 @@ Deno.test("checkpoint_policy removes nothing from a directory of others", async 
   }
   writeOwner(bench.checkpoints, owner);
   await save("d");
-  ok(!bench.left().includes(old), bench.left().join());
+  ok(!bench.remaining().includes(old), bench.remaining().join());
 });
 
 Deno.test("checkpoint_policy saves a round's policy again if it had no round", async () => {
@@ -289,7 +293,7 @@ Deno.test("checkpoint_policy saves a round's policy again if it had no round", a
     const notes = bench.rows.map(([kind, value]) => [kind, (value as CheckpointNote).round]);
     deepStrictEqual(notes, round === null ? [["note/checkpoint", 1]] : []);
     deepStrictEqual(
-      bench.left(),
+      bench.remaining(),
       round === null
         ? [`000001-${VERSION.slice(0, 12)}-1-1`]
         : ["000001-0123456789ab-now-01234567"],

@@ -5,9 +5,9 @@ import { fakeBench } from "./alone.ts";
 
 Deno.test("createModel() records the run's model directory and every file of it", async () => {
   const { dir, trainer, done } = await fakeBench();
-  const made = await done(createModel, { recipe: "tiny", seed: 1 });
+  const model = await done(createModel, { recipe: "tiny", seed: 1 });
   const text = await Deno.readFile(`${dir}/run/model/weights.json`);
-  deepStrictEqual(made, {
+  deepStrictEqual(model, {
     path: `${dir}/run/model`,
     digest: sha256Hex(text),
     files: [{ path: "weights.json", sha256: sha256Hex(text), bytes: text.length }],
@@ -30,10 +30,10 @@ Deno.test("createModel() makes the same files for the same recipe and seed", asy
 
 Deno.test("createModel() finds its model only while every file is whole", async () => {
   const { dir, done, finds } = await fakeBench();
-  const made = await done(createModel, { recipe: "tiny", seed: 1 });
-  strictEqual(await finds(createModel, made), true);
+  const model = await done(createModel, { recipe: "tiny", seed: 1 });
+  strictEqual(await finds(createModel, model), true);
   const file = `${dir}/run/model/weights.json`;
   const text = await Deno.readTextFile(file);
   await Deno.writeTextFile(file, text.replace("0.", "1.")); // As long as before.
-  strictEqual(await finds(createModel, made), false);
+  strictEqual(await finds(createModel, model), false);
 });

@@ -61,8 +61,8 @@ Deno.test("RoundTokens gives credit only sampled tokens, in sample order", async
     values: await column([[0, 1, 2, 3], [0, 4, 5]]),
     old_logp: await column([[9, 8, 7, 6], [5, 4, 3]]),
   };
-  const given = await tokens.given(columns, creditRound(groups));
-  deepStrictEqual(given, { values: [[1, 3], [4, 5]], old_logp: [[8, 6], [4, 3]] });
+  const decoded = await tokens.columns(columns, creditRound(groups));
+  deepStrictEqual(decoded, { values: [[1, 3], [4, 5]], old_logp: [[8, 6], [4, 3]] });
   const back = await tokens.toColumn([[10, 30], [40, 50]]);
   strictEqual(back.kind, "token");
   const spread = decodeColumn(
@@ -78,8 +78,11 @@ Deno.test("RoundTokens counts V after the last token unless the text stopped", a
     await scored(stops.map((stop, i) => trajectory(i, [0, 1], { stop })), [0, 1, 2, 3]),
   ];
   const bootstrap = await column([[1], [2], [3], [4]]);
-  const given = await new RoundTokens(groups, artifacts).given({ bootstrap }, creditRound(groups));
-  deepStrictEqual(given, { bootstrap: [0, 2, 3, 4] });
+  const decoded = await new RoundTokens(groups, artifacts).columns(
+    { bootstrap },
+    creditRound(groups),
+  );
+  deepStrictEqual(decoded, { bootstrap: [0, 2, 3, 4] });
 });
 
 Deno.test("RoundTokens moves an observation's reward to the token before it", async () => {
@@ -96,8 +99,12 @@ Deno.test("RoundTokens moves an observation's reward to the token before it", as
 });
 
 Deno.test("RoundTokens moves a reward to the tokens that earn it, and adds nothing", async () => {
-  const made = [trajectory(0, [0, 1, 1, 1]), trajectory(1, [0, 1, 0, 1]), trajectory(2, [0, 0])];
-  const group = await scored(made, [0, 1, 2]);
+  const trajectories = [
+    trajectory(0, [0, 1, 1, 1]),
+    trajectory(1, [0, 1, 0, 1]),
+    trajectory(2, [0, 0]),
+  ];
+  const group = await scored(trajectories, [0, 1, 2]);
   const token_scores = await column([[0, 1, 2, 4], [0, 1, 2, 4], [0, 0]]);
   const tokens = new RoundTokens([{ ...group, token_scores }], artifacts);
   // Of 7, which the sequence's reward has: the last token has what others do not take.

@@ -12,9 +12,9 @@ const ROUNDS = 3;
  * and what failed.
  */
 async function run(hooks: [FakeHook?, FakeHook?]) {
-  const made = Array<number>(ROUNDS * PROMPTS).fill(0);
+  const generated = Array<number>(ROUNDS * PROMPTS).fill(0);
   const complete = ({ draw, sample }: { draw: number; sample: number }) => {
-    if (sample === 0) made[draw]! += 1;
+    if (sample === 0) generated[draw]! += 1;
     return "1".repeat(1 + (draw * 3 + sample) % 8);
   };
   const samplers = [hooks[0], hooks[1]].map((hook) => new FakeSampler({ complete, hook }));
@@ -30,7 +30,7 @@ async function run(hooks: [FakeHook?, FakeHook?]) {
   const rows = (kind: string) => store.rows("run").filter((row) => row.kind === kind);
   const loads = samplers.map(({ calls }) => calls.filter(({ op }) => op === "load").length);
   return {
-    made,
+    generated: generated,
     loads,
     version: rows("note/version").at(-1)!.key,
     failed: rows("failure").map(({ key }) => key),
@@ -39,7 +39,7 @@ async function run(hooks: [FakeHook?, FakeHook?]) {
 
 Deno.test("a lost sampler costs only the slab in flight on it", async () => {
   const undisturbed = await run([]);
-  deepStrictEqual(undisturbed.made, Array(ROUNDS * PROMPTS).fill(1));
+  deepStrictEqual(undisturbed.generated, Array(ROUNDS * PROMPTS).fill(1));
   const lost = Promise.withResolvers<void>();
   let draw = -1;
   const dies: FakeHook = ({ op, args }, moment) => {
@@ -54,6 +54,9 @@ Deno.test("a lost sampler costs only the slab in flight on it", async () => {
   const atWork: FakeHook = ({ op }) => op === "generate" ? lost.promise : undefined;
   const disturbed = await run([dies, atWork]);
   deepStrictEqual([disturbed.version, disturbed.failed.length], [undisturbed.version, 1]);
-  deepStrictEqual(disturbed.made, undisturbed.made.map((n, i) => (i === draw ? n + 1 : n)));
+  deepStrictEqual(
+    disturbed.generated,
+    undisturbed.generated.map((n, i) => (i === draw ? n + 1 : n)),
+  );
   deepStrictEqual(disturbed.loads[1], undisturbed.loads[1]);
 });

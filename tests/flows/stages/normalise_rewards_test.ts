@@ -27,8 +27,8 @@ const group = (draw: number, long: (number | null)[], more: Partial<ScoredGroup>
 });
 
 async function normalised(input: object) {
-  const given = { rewards: REWARDS, running: {}, ...input } as never;
-  const { outcome } = await ranAlone(normaliseRewards, given, { artifacts, resources: [] });
+  const stageInput = { rewards: REWARDS, running: {}, ...input } as never;
+  const { outcome } = await ranAlone(normaliseRewards, stageInput, { artifacts, resources: [] });
   ok(outcome.status === "done", JSON.stringify(outcome));
   return outcome.output;
 }

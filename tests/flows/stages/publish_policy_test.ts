@@ -13,15 +13,15 @@ function names({ dir }: { dir: string }): string[] {
 
 /** Publishes as many versions, each a minute after the one before, and names them in order. */
 async function published({ dir, done, start }: FakeBench, count: number): Promise<string[]> {
-  const made: string[] = [];
+  const publications: string[] = [];
   for (let n = 1; n <= count; n++) {
     const policy = await start(n / 10);
     await done(publishPolicy, { policy });
-    made.push(policy.version.slice(0, 16));
+    publications.push(policy.version.slice(0, 16));
     const at = new Date(n * 60_000);
-    await Deno.utime(`${dir}/publications/${made.at(-1)}`, at, at);
+    await Deno.utime(`${dir}/publications/${publications.at(-1)}`, at, at);
   }
-  return made;
+  return publications;
 }
 
 Deno.test("publishPolicy() puts the weights on every sampler, and records each proof", async () => {
@@ -44,14 +44,14 @@ Deno.test("publishPolicy() puts the weights on every sampler, and records each p
 
 Deno.test("publishPolicy() keeps the newest and the three written before it", async () => {
   const bench = await fakeBench();
-  const made = await published(bench, 4);
-  deepStrictEqual(names(bench), made.toSorted());
+  const publications = await published(bench, 4);
+  deepStrictEqual(names(bench), publications.toSorted());
   const policy = await bench.start(0.5);
   const { rows } = await bench.ran(publishPolicy, { policy });
   const newest = policy.version.slice(0, 16);
-  deepStrictEqual(names(bench), [...made.slice(1), newest].toSorted());
+  deepStrictEqual(names(bench), [...publications.slice(1), newest].toSorted());
   deepStrictEqual(valuesOf(rows, "note/publication_dropped"), {
-    [made[0]!]: { dir: `${bench.dir}/publications/${made[0]}` },
+    [publications[0]!]: { dir: `${bench.dir}/publications/${publications[0]}` },
   });
 });
 
@@ -63,18 +63,18 @@ Deno.test("publishPolicy() leaves directories that it has not named", async () =
     await Deno.mkdir(`${bench.dir}/publications/${name}`);
     await Deno.utime(`${bench.dir}/publications/${name}`, 0, 0);
   }
-  const made = await published(bench, 4);
+  const publications = await published(bench, 4);
   const { rows } = await bench.ran(publishPolicy, { policy: await bench.start(0.5) });
-  deepStrictEqual(Object.keys(valuesOf(rows, "note/publication_dropped")), [made[0]]);
+  deepStrictEqual(Object.keys(valuesOf(rows, "note/publication_dropped")), [publications[0]]);
   deepStrictEqual(names(bench).filter((name) => others.includes(name)), others.toSorted());
   strictEqual(names(bench).length, others.length + 4);
 });
 
 Deno.test("publishPolicy() writes the same directory when it runs again", async () => {
   const bench = await fakeBench();
-  const made = await published(bench, 5);
+  const publications = await published(bench, 5);
   const dropped = await bench.done(publishPolicy, { policy: await bench.start(0.1) });
-  strictEqual(dropped.publication.dir, `${bench.dir}/publications/${made[0]}`);
+  strictEqual(dropped.publication.dir, `${bench.dir}/publications/${publications[0]}`);
   const again = await bench.done(publishPolicy, { policy: await bench.start(0.1) });
   deepStrictEqual(again, dropped);
 });

@@ -51,7 +51,7 @@ export async function removeByStage(
 }
 
 function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): RecordingContext {
-  const made = (target: string | { dir: string }) => {
+  const created = (target: string | { dir: string }) => {
     const dir = typeof target === "string" ? target : target.dir;
     Deno.mkdirSync(dir, { recursive: true });
     return dir;
@@ -62,11 +62,11 @@ function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): Rec
     checkpoints: () => notes,
     dropped: () => {},
     publish: (_: Policy, target: string | { dir: string }) =>
-      Promise.resolve({ dir: made(target) }),
+      Promise.resolve({ dir: created(target) }),
     save: ({ version, number }: Policy, { dir, round }: { dir: string; round: number }) => {
       notes.push({
         version,
-        dir: made(dir),
+        dir: created(dir),
         digest: "",
         world_size: 1,
         files: [],

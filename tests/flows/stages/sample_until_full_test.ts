@@ -91,8 +91,8 @@ async function trajectories(artifacts: ArtifactStore, { groups }: Trained) {
   );
   return slabs.flatMap((slab, g) => {
     const { draw, index, samples } = groups[g]!;
-    const made = slab.groups[index]!.trajectories;
-    return samples.map((sample) => ({ group: draw, ...made[sample]! }));
+    const trajectories = slab.groups[index]!.trajectories;
+    return samples.map((sample) => ({ group: draw, ...trajectories[sample]! }));
   });
 }
 

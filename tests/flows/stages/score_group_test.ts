@@ -20,7 +20,7 @@ const JUDGE = RewardConfig.parse({ name: "python", source: "/x/my.py:judge" });
 const ROW: Row = { row_id: "row-0", prompt: "say", answer: "four", columns: {} };
 
 /** What the reward process says of each completion, which is its own text. */
-const SAID: Record<string, Partial<ScoredItem>> = {
+const ANSWERS: Record<string, Partial<ScoredItem>> = {
   good: { score: 1, metrics: { right: 1, steps: 3 } },
   plain: { score: 0.25, metrics: {} },
   slow: { outcome: "timeout", error: "took longer than 10 ms" },
@@ -30,7 +30,7 @@ const SAID: Record<string, Partial<ScoredItem>> = {
 const pool: Operator = {
   call(_, args) {
     const { items } = args as { items: { id: string; completion: string }[] };
-    const results = items.map(({ id, completion }) => scoredItem({ id, ...SAID[completion] }));
+    const results = items.map(({ id, completion }) => scoredItem({ id, ...ANSWERS[completion] }));
     return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
   },
 };
@@ -52,11 +52,11 @@ function trajectory(text: string, sample: number, token_rewards?: Float32Array):
 
 /** A group of these texts, behind a different one in its slab. */
 async function groupOf({ artifacts }: FakeBench, trajectories: Trajectory[]) {
-  const groups = [[trajectory("other", 0)], trajectories].map((made, draw): Group => ({
+  const groups = [[trajectory("other", 0)], trajectories].map((sampled, draw): Group => ({
     draw,
     row_id: ROW.row_id,
     prompt_text: "say",
-    trajectories: made,
+    trajectories: sampled,
   }));
   const sampling = Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] });
   const slab = await artifacts.put(encodeSlab({ slab: "s", version: "v", sampling, groups }));
@@ -74,8 +74,8 @@ type Options = {
 async function scored(texts: string[] | Trajectory[], options: Options = {}): Promise<ScoredGroup> {
   const bench = await fakeBench(() => ({ pool }));
   const { rewards = [JUDGE], on_failed_sample = "drop_sample", item, samples, shaping } = options;
-  const made = texts.map((one, i) => typeof one === "string" ? trajectory(one, i) : one);
-  const whole = await groupOf(bench, made);
+  const sampled = texts.map((one, i) => typeof one === "string" ? trajectory(one, i) : one);
+  const whole = await groupOf(bench, sampled);
   const group = { ...whole, samples: samples ?? whole.samples };
   const whence = { sampled_at: 0, sampled_by: "v" };
   const of = {
@@ -84,8 +84,8 @@ async function scored(texts: string[] | Trajectory[], options: Options = {}): Pr
     on_failed_sample,
   };
   const input = { ...of, ...(shaping && { shaping }) };
-  const { group: { slab: _, ...left }, ...rest } = await bench.done(scoreGroup, input);
-  return { ...rest, group: left } as ScoredGroup;
+  const { group: { slab: _, ...scoredGroup }, ...rest } = await bench.done(scoreGroup, input);
+  return { ...rest, group: scoredGroup } as ScoredGroup;
 }
 
 Deno.test("scoreGroup() sums weighted rewards, and keeps each part unweighted", async () => {
@@ -204,17 +204,17 @@ Deno.test("scoreGroup() asks rewards about rows of their sources, and shapes the
 
 Deno.test("scoreGroup() keeps what a function gives each token of the samples left", async () => {
   const bench = await fakeBench(() => ({ pool }));
-  const made = ["good", "broken", "by"].map((text, i) => trajectory(text, i));
-  const group = await groupOf(bench, made);
+  const sampled = ["good", "broken", "by"].map((text, i) => trajectory(text, i));
+  const group = await groupOf(bench, sampled);
   const rewards = [{ ...JUDGE, weight: 2 }];
   const item = { id: "draw-1", row: ROW, group, sampled_at: 0, sampled_by: "v" };
-  SAID.by = { score: 3, token_scores: [1, 2] };
+  ANSWERS.by = { score: 3, token_scores: [1, 2] };
   const { token_scores, rewards: paid } = await bench.done(scoreGroup, {
     item,
     rewards,
     on_failed_sample: "drop_sample" as const,
   });
-  delete SAID.by;
+  delete ANSWERS.by;
   deepStrictEqual(paid, [2, 6]);
   const column = decodeColumn(await bench.artifacts.get(token_scores!));
   deepStrictEqual(column.map((row) => [...row]), [[0, 0, 0, 0, 0], [0, 2, 4]]);

@@ -17,24 +17,24 @@ async function scored(columns: ScoredColumn[]) {
   const batch = await bench.done(drawEvaluationPairs, { data, count: null });
   const reference = { path, offload: true };
   const input = { batch, policy, reference, columns, micro_batch_tokens_max: 64 };
-  const made = await bench.done(scorePairs, input);
-  const asked = bench.trainer.calls.filter(({ op }) => op === "score").map(({ args }) =>
+  const output = await bench.done(scorePairs, input);
+  const requests = bench.trainer.calls.filter(({ op }) => op === "score").map(({ args }) =>
     args as Record<string, unknown>
   );
-  return { ...bench, batch, made, policy, path, asked };
+  return { ...bench, batch, output, policy, path, requests };
 }
 
 Deno.test("scorePairs() returns the batch itself if its loss reads no column", async () => {
-  const { batch, made, trainer } = await scored([]);
-  deepStrictEqual(made, batch);
+  const { batch, output, trainer } = await scored([]);
+  deepStrictEqual(output, batch);
   deepStrictEqual(trainer.calls.map(({ op }) => op), ["inspect_model"]);
 });
 
 Deno.test("scorePairs() adds the columns, one row for each side, and changes no more", async () => {
-  const { artifacts, batch, made } = await scored(["ref_logp"]);
+  const { artifacts, batch, output } = await scored(["ref_logp"]);
   const [before, after] = [
     Batch.parse(await artifacts.getJson(batch)),
-    Batch.parse(await artifacts.getJson(made)),
+    Batch.parse(await artifacts.getJson(output)),
   ];
   ok(after.kind === "preference");
   deepStrictEqual({ ...after, columns: {} }, before);
@@ -47,10 +47,11 @@ Deno.test("scorePairs() adds the columns, one row for each side, and changes no 
 });
 
 Deno.test("scorePairs() scores with the policy and the reference that it was given", async () => {
-  const { asked, batch, path, policy } = await scored(["old_logp", "ref_logp"]);
+  const { requests, batch, path, policy } = await scored(["old_logp", "ref_logp"]);
   // The second time because the first found nothing resident.
-  strictEqual(asked.length, 2);
-  const { version, columns, reference_path, reference_offload, micro_batch_tokens_max } = asked[1]!;
+  strictEqual(requests.length, 2);
+  const { version, columns, reference_path, reference_offload, micro_batch_tokens_max } =
+    requests[1]!;
   deepStrictEqual(
     { version, columns, reference_path, reference_offload, micro_batch_tokens_max },
     {
@@ -61,5 +62,5 @@ Deno.test("scorePairs() scores with the policy and the reference that it was giv
       micro_batch_tokens_max: 64,
     },
   );
-  deepStrictEqual(asked[1]!.batch, batch);
+  deepStrictEqual(requests[1]!.batch, batch);
 });

@@ -33,10 +33,10 @@ async function group(
   more: Partial<ScoredGroup> = {},
 ): Promise<ScoredGroup> {
   const trajectories = [trajectory(draw, 0), trajectory(draw, 1)];
-  const made: Group = { draw, row_id: "row", prompt_text: "", trajectories };
+  const slabGroup: Group = { draw, row_id: "row", prompt_text: "", trajectories };
   const sampling = Sampling.parse({ temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] });
   const slab = await artifacts.put(
-    encodeSlab({ slab: "s", version: "v", sampling, groups: [made] }),
+    encodeSlab({ slab: "s", version: "v", sampling, groups: [slabGroup] }),
   );
   return {
     id: `draw-${draw}`,
@@ -61,24 +61,24 @@ async function tokensInput(bench: FakeBench, columns: ScoredColumn[], scored: Sc
 }
 
 /** What the trainer was asked to score, the last time. */
-function asked({ calls }: FakeBench["trainer"]): Record<string, unknown> {
+function lastRequest({ calls }: FakeBench["trainer"]): Record<string, unknown> {
   return calls.findLast(({ op }) => op === "score")!.args as Record<string, unknown>;
 }
 
 Deno.test("scoreTokens() scores what is left of the round, in draw order", async () => {
   const bench = await fakeBench();
   const one = await group(bench, 1);
-  const left = { ...one, group: { ...one.group, samples: [1] } };
+  const reduced = { ...one, group: { ...one.group, samples: [1] } };
   const failed = await group(bench, 0, { failed: "reward_error" });
-  const groups = [await group(bench, 2), failed, left];
-  const made = await bench.done(scoreTokens, await tokensInput(bench, ["old_logp"], groups));
-  deepStrictEqual(Object.keys(made), ["old_logp"]);
-  const rows = decodeColumn(await bench.artifacts.get(made.old_logp!));
+  const groups = [await group(bench, 2), failed, reduced];
+  const scores = await bench.done(scoreTokens, await tokensInput(bench, ["old_logp"], groups));
+  deepStrictEqual(Object.keys(scores), ["old_logp"]);
+  const rows = decodeColumn(await bench.artifacts.get(scores.old_logp!));
   deepStrictEqual(rows.map(({ length }) => length), [2, 2, 2]);
-  const batch = await bench.artifacts.getJson(asked(bench.trainer).batch as never);
+  const batch = await bench.artifacts.getJson(lastRequest(bench.trainer).batch as never);
   deepStrictEqual(Batch.parse(batch), {
     kind: "trajectories",
-    groups: [left.group, groups[0]!.group],
+    groups: [reduced.group, groups[0]!.group],
     columns: {},
     staleness: [],
     temperature: 0.5,
@@ -92,7 +92,7 @@ Deno.test("scoreTokens() asks for nothing but log-probabilities", async () => {
   const groups = [await group(bench, 0)];
   const both = await tokensInput(bench, ["values", "ref_logp", "bootstrap", "old_logp"], groups);
   await bench.done(scoreTokens, both);
-  deepStrictEqual(asked(bench.trainer).columns, ["ref_logp", "old_logp"]);
+  deepStrictEqual(lastRequest(bench.trainer).columns, ["ref_logp", "old_logp"]);
   const calls = bench.trainer.calls.length;
   deepStrictEqual(await bench.done(scoreTokens, { ...both, columns: ["values"] }), {});
   const scored = [await group(bench, 0, { failed: "reward_error" })];
@@ -106,10 +106,10 @@ Deno.test("scoreTokens() reads the reference's weights for ref_logp", async () =
   const input = await tokensInput(bench, ["ref_logp"], [await group(bench, 0)]);
   const reference = { ...input.reference, model_path: `${bench.dir}/other` };
   await bench.done(scoreTokens, { ...input, reference, reference_offload: true });
-  const { reference_path, reference_offload } = asked(bench.trainer);
+  const { reference_path, reference_offload } = lastRequest(bench.trainer);
   deepStrictEqual([reference_path, reference_offload], [`${bench.dir}/other`, true]);
   await bench.done(scoreTokens, input);
-  strictEqual(asked(bench.trainer).reference_offload, false);
+  strictEqual(lastRequest(bench.trainer).reference_offload, false);
 });
 
 Deno.test("scoreTokens() reads a refreshed reference's files only for ref_logp", async () => {
@@ -119,9 +119,9 @@ Deno.test("scoreTokens() reads a refreshed reference's files only for ref_logp",
   await writeFakeModel(refreshed, 0.25);
   const input = { ...first, reference: { ...first.reference, number: 1 } };
   await bench.done(scoreTokens, input);
-  strictEqual(asked(bench.trainer).reference_path, bench.model);
+  strictEqual(lastRequest(bench.trainer).reference_path, bench.model);
   await bench.done(scoreTokens, { ...input, columns: ["old_logp", "ref_logp"] });
-  strictEqual(asked(bench.trainer).reference_path, refreshed);
+  strictEqual(lastRequest(bench.trainer).reference_path, refreshed);
 });
 
 Deno.test("scoreTokens() scores other columns if an older version sampled a group", async () => {
@@ -131,12 +131,16 @@ Deno.test("scoreTokens() scores other columns if an older version sampled a grou
   const policy = { ...first.policy };
   const stale_columns: ScoredColumn[] = ["old_logp"];
   await bench.done(scoreTokens, { ...first, policy, stale_columns });
-  deepStrictEqual(asked(bench.trainer).columns, ["ref_logp"], "its number is 0: none is older");
+  deepStrictEqual(
+    lastRequest(bench.trainer).columns,
+    ["ref_logp"],
+    "its number is 0: none is older",
+  );
   const later = { ...first, policy: { ...policy, number: 2 }, stale_columns };
   await bench.done(scoreTokens, later);
-  deepStrictEqual(asked(bench.trainer).columns, ["old_logp"]);
+  deepStrictEqual(lastRequest(bench.trainer).columns, ["old_logp"]);
   await bench.done(scoreTokens, { ...later, stale_columns: undefined });
-  deepStrictEqual(asked(bench.trainer).columns, ["ref_logp"]);
+  deepStrictEqual(lastRequest(bench.trainer).columns, ["ref_logp"]);
 });
 
 Deno.test("scoreTokens() takes an older version's old_logp from its sampler if asked", async () => {
@@ -165,9 +169,9 @@ Deno.test("scoreValues() asks the value model for all but log-probabilities", as
   const scored = [await group(bench, 0), await group(bench, 1, { failed: "reward_error" })];
   const columns: ScoredColumn[] = ["old_logp", "values", "bootstrap"];
   const input = { scored, critic, columns, micro_batch_tokens_max: 64 };
-  const made = await bench.done(scoreValues, input);
-  deepStrictEqual(Object.keys(made).toSorted(), ["bootstrap", "values"]);
-  const { version, reference_path, batch } = asked(bench.critic);
+  const scores = await bench.done(scoreValues, input);
+  deepStrictEqual(Object.keys(scores).toSorted(), ["bootstrap", "values"]);
+  const { version, reference_path, batch } = lastRequest(bench.critic);
   deepStrictEqual([version, reference_path], [critic.version, null]);
   const read = Batch.parse(await bench.artifacts.getJson(batch as never));
   deepStrictEqual([read.temperature, read.updates], [1, [[0]]]);

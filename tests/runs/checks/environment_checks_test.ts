@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { InvalidInputError } from "../../../engine/mod.ts";
 import { environmentChecks } from "../../../runs/checks/environment_checks.ts";
 import { installedPackages } from "../../../workers/environments/installed_packages.ts";
-import { madeAlready, madeOnce, placeOf } from "../../../workers/environments/made_once.ts";
+import { completePlace, createOnce, placeOf } from "../../../workers/environments/create_once.ts";
 import { basePython } from "../../../workers/environments/python_interpreter.ts";
 import { runCommand } from "../../../workers/processes/run_command.ts";
 import { PYTHON, withHome } from "../../workers/fixtures.ts";
@@ -14,7 +14,7 @@ async function installed(home: string, requirements: string[]): Promise<void> {
   const place = placeOf(home, { name: "torch_cpu", text: "", python: PYTHON });
   const make = (dir: string) => install(dir, { as: place.path, requirements });
   const check = () => Promise.resolve({ packages: {}, missing: [] });
-  await madeOnce(place, { onWait: () => {}, make, check });
+  await createOnce(place, { onWait: () => {}, make, check });
 }
 
 async function install(
@@ -109,7 +109,7 @@ Deno.test("environmentChecks() finds a damaged environment, which is then checke
     const place = placeOf(home, { name: "torch_cpu", text: "", python: PYTHON });
     const python = await basePython();
     const check = (path: string) => installedPackages(path, { packages: { tiny: "1.0" } });
-    await madeOnce(place, {
+    await createOnce(place, {
       onWait: () => {},
       make: async (path) => {
         await runCommand([python.path, "-m", "venv", "--without-pip", path]);
@@ -132,5 +132,5 @@ Deno.test("environmentChecks() finds a damaged environment, which is then checke
       "The next run that needs it creates it again",
     ]);
     match(damaged!.says, /^torch_cpu of Python .* is damaged: it lacks tiny\.py of tiny$/);
-    strictEqual(await madeAlready(place, check), null);
+    strictEqual(await completePlace(place, check), null);
   }));

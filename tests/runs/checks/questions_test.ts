@@ -13,24 +13,24 @@ async function modelOf(config: unknown): Promise<string> {
 
 Deno.test("questionsOf() asks about tokens_max beyond the context", async () => {
   const model = await modelOf({ max_position_embeddings: 512 });
-  const asked = (sampler: Record<string, unknown>, dir = model) =>
+  const questions = (sampler: Record<string, unknown>, dir = model) =>
     questionsOf(onlineConfig(dir, { sampler }), {});
-  deepStrictEqual(asked({ tokens_max: 511 }), []);
+  deepStrictEqual(questions({ tokens_max: 511 }), []);
   match(
-    asked({ tokens_max: 512 })[0]!,
+    questions({ tokens_max: 512 })[0]!,
     /^sampler\.tokens_max is 512, but the model's context has room for 512 tokens/,
   );
   match(
-    asked({ tokens_max: 300, max_model_len: 256 })[0]!,
+    questions({ tokens_max: 300, max_model_len: 256 })[0]!,
     /sampler\.max_model_len has room for 256/,
   );
-  match(asked({ tokens_max: 600, max_model_len: 1024 })[0]!, /room for 512/);
+  match(questions({ tokens_max: 600, max_model_len: 1024 })[0]!, /room for 512/);
   const nested = await modelOf({ text_config: { max_position_embeddings: 64 } });
-  strictEqual(asked({ tokens_max: 64 }, nested).length, 1);
+  strictEqual(questions({ tokens_max: 64 }, nested).length, 1);
   for (
     const unknown of ["", "{}", "[]", "{", "null", "3", '{"text_config":null}', '{"text_config":3}']
   ) {
-    deepStrictEqual(asked({ tokens_max: 1e9 }, await modelOf(unknown)), []);
+    deepStrictEqual(questions({ tokens_max: 1e9 }, await modelOf(unknown)), []);
   }
 });
 
@@ -44,25 +44,29 @@ Deno.test("questionsOf() asks about the sampler only if the run samples", async 
     evaluate: null,
     ...rest,
   });
-  const asked = (rest: object) => questionsOf(config(rest) as never, {}).length;
+  const questions = (rest: object) => questionsOf(config(rest) as never, {}).length;
   const [name, sets] = ["exact_match", [{ reward: null }]];
-  deepStrictEqual([asked({}), asked({ evaluate: { sets } }), asked({ reward: [{ name }] })], [
+  deepStrictEqual([
+    questions({}),
+    questions({ evaluate: { sets } }),
+    questions({ reward: [{ name }] }),
+  ], [
     0,
     0,
     0,
   ]);
   deepStrictEqual([
-    asked({ reward: [{ name }], evaluate: { sets } }),
-    asked({ evaluate: { sets: [{ reward: [{ name }] }] } }),
+    questions({ reward: [{ name }], evaluate: { sets } }),
+    questions({ evaluate: { sets: [{ reward: [{ name }] }] } }),
   ], [1, 1]);
 });
 
 Deno.test("questionsOf() asks about a round of more rows than there are", () => {
-  const asked = (size: number) =>
+  const questions = (size: number) =>
     questionsOf(onlineConfig("/none", { prompts_per_round: 8 }), { train: rowsOf(size) });
-  deepStrictEqual(asked(8), []);
+  deepStrictEqual(questions(8), []);
   match(
-    asked(4)[0]!,
+    questions(4)[0]!,
     /^prompts_per_round is 8, but there are 4 rows to train on: a round has every row 2\.0 times/,
   );
   const warm = { warmup: { rows_per_round: 9 }, online: { prompts_per_round: 9 } };
@@ -76,21 +80,21 @@ for (
   ] as const
 ) {
   Deno.test(`questionsOf() asks about ${dtype} on a CPU that has no instructions for it`, () => {
-    const asked = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
+    const questions = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
       const blocks = {
         trainer: { dtype, device },
         sampler: { tokens_max: 1, dtype, device },
       };
       return questionsOf(blocks as never, {}, { cpuFlags: () => cpuFlags, isRoot: () => false });
     };
-    strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
+    strictEqual(questions(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
     match(
-      asked(" fpu avx2")[0]!,
+      questions(" fpu avx2")[0]!,
       new RegExp(`^trainer\\.dtype is ${dtype}.*Fix: trainer\\.dtype=float32$`),
     );
-    for (const known of fast) deepStrictEqual(asked(known), []);
-    deepStrictEqual(asked(null), []);
-    deepStrictEqual(asked(" avx2", "cuda"), []);
+    for (const known of fast) deepStrictEqual(questions(known), []);
+    deepStrictEqual(questions(null), []);
+    deepStrictEqual(questions(" avx2", "cuda"), []);
   });
 }
 
@@ -104,15 +108,15 @@ Deno.test("questionsOf() asks about a reward that sees every process of root's m
   const free = { name: "python", source: "free.py:f", isolate: false };
   const graded = { ...free, source: "graded.py:f" }; // By an evaluation alone.
   const bound = { name: "python", source: "bound.py:f" };
-  const asked = (root: boolean) =>
+  const questions = (root: boolean) =>
     questionsOf(
       { reward: [free, bound], evaluate: { sets: [{ reward: [free, graded] }, {}] } } as never,
       {},
       { cpuFlags: () => null, isRoot: () => root },
     );
-  deepStrictEqual(asked(false), []);
+  deepStrictEqual(questions(false), []);
   const why = " has isolate: false and runs as root: it can end";
-  deepStrictEqual(asked(true).map((text) => text.slice(0, text.indexOf(why))), [
+  deepStrictEqual(questions(true).map((text) => text.slice(0, text.indexOf(why))), [
     "reward free.py:f",
     "reward graded.py:f",
   ]);

@@ -10,17 +10,17 @@ const ends = (total_steps: number, rest: object = {}) =>
 const STEPS = { updates_per_batch: 2, epochs_per_batch: 3 };
 
 Deno.test("schedulesThatEnd() names the first round that has a step at a rate of 0", () => {
-  const asked = (total: number) =>
+  const questions = (total: number) =>
     schedulesThatEnd({ rounds: 10, trainer: { ...STEPS, optimizer: ends(total) } });
-  deepStrictEqual([asked(60), asked(61)], [[], []]);
-  deepStrictEqual(asked(59), [
+  deepStrictEqual([questions(60), questions(61)], [[], []]);
+  deepStrictEqual(questions(59), [
     "trainer.optimizer.schedule ends after 59 optimizer steps, and 10 rounds take 60: from round " +
     "10 on the learning rate is 0. Fix: trainer.optimizer.schedule.total_steps=60, or " +
     "trainer.optimizer.schedule.min_ratio=0.1",
   ]);
-  match(asked(54)[0]!, /from round 10 on/);
-  match(asked(53)[0]!, /from round 9 on/);
-  match(asked(1)[0]!, /from round 1 on/);
+  match(questions(54)[0]!, /from round 10 on/);
+  match(questions(53)[0]!, /from round 9 on/);
+  match(questions(1)[0]!, /from round 1 on/);
 });
 
 Deno.test("schedulesThatEnd() asks nothing of a schedule that keeps a rate", () => {

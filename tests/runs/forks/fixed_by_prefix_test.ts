@@ -44,7 +44,7 @@ Deno.test("a setting whose rule was changed would be found", () => {
 });
 
 const why = "it is measured with it";
-const Own = z.strictObject({
+const Gauged = z.strictObject({
   seed: z.int(),
   gauge: z.int().register(setting, { fork: { fixed: "round_1", why } }),
   loops: z.int().register(setting, { fork: "rounds" }),
@@ -55,7 +55,7 @@ const Own = z.strictObject({
 Deno.test("fixedByPrefix() reads the schema of a custom graph; what that says nothing of means what it means in the shipped flows", () => {
   const before = { seed: 1, gauge: 2, loops: 4, rows: "a", free: "a" };
   const changed = (after: Partial<typeof before>, round = 2) =>
-    fixedByPrefix({ schema: Own, before, after: { ...before, ...after }, loop: "main", round });
+    fixedByPrefix({ schema: Gauged, before, after: { ...before, ...after }, loop: "main", round });
   deepStrictEqual(changed({ free: "b", rows: "b", loops: 2 }), []);
   deepStrictEqual(changed({ seed: 2 }, 0).map(({ path }) => path), ["seed"]);
   deepStrictEqual(changed({ gauge: 3 }), [{ path: "gauge", why }]);
@@ -63,7 +63,7 @@ Deno.test("fixedByPrefix() reads the schema of a custom graph; what that says no
   const fewer = "is 1, but the prefix already has 2 rounds";
   deepStrictEqual(changed({ loops: 1 }), [{ path: "loops", why: fewer }]);
   const differs = (after: Partial<typeof before>) =>
-    readsOtherRows({ schema: Own, before, after: { ...before, ...after } });
+    readsOtherRows({ schema: Gauged, before, after: { ...before, ...after } });
   deepStrictEqual([differs({ rows: "b" }), differs({ free: "b" })], [true, false]);
 });
 

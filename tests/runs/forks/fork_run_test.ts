@@ -34,9 +34,9 @@ async function versions(home: Home, id: string): Promise<Record<number, string>>
   const rows = await home.store.read(id, { kinds: ["round"] });
   const above = head.parent ? await versions(home, head.parent.run) : {};
   const upTo = Object.entries(above).filter(([round]) => Number(round) <= head.parent!.round);
-  const own = rows.map(({ value }) => JSON.parse(value) as RoundRecord)
+  const ofFork = rows.map(({ value }) => JSON.parse(value) as RoundRecord)
     .map(({ round, carried }) => [round, (carried.policy as { version: string }).version]);
-  return Object.fromEntries([...upTo, ...own]);
+  return Object.fromEntries([...upTo, ...ofFork]);
 }
 
 Deno.test("an unchanged fork ends as its parent, from any round", async () => {
@@ -154,13 +154,13 @@ Deno.test("fork: it keeps the checkpoint that it needs, whatever its parent drop
   ok(round >= 3 && round < 6, `${round} rounds`);
   await fork(home, "a", { round, id: "b" });
   const whole = await executeFake(home, "a", { store: store.restarted() });
-  const [own] = (await store.read("b", { kinds: ["note/checkpoint"] })).map(({ value }) =>
+  const [checkpoint] = (await store.read("b", { kinds: ["note/checkpoint"] })).map(({ value }) =>
     JSON.parse(value)
   );
-  ok(own.dir.startsWith(`${home.dir}/checkpoints/b/`), own.dir);
+  ok(checkpoint.dir.startsWith(`${home.dir}/checkpoints/b/`), checkpoint.dir);
   const ended = await executeFake(home, "b");
   deepStrictEqual(same(ended), same(whole));
-  strictEqual(ended.recoveries[0]!.batches_redone, round - own.number);
+  strictEqual(ended.recoveries[0]!.batches_redone, round - checkpoint.number);
 });
 
 Deno.test("a fork links again what a killed one has linked", async () => {
@@ -195,24 +195,27 @@ Deno.test("a fork writes nothing through links that a killed one has left", asyn
   };
   const [name, file] = [basename(dir), files[0]!.path];
   const outside = `${home.dir}/outside`;
-  const left: Record<string, (own: string) => Promise<void>> = {
-    checkpoint: (own) => Deno.symlink(outside, `${own}/${name}`),
-    file: async (own) => {
-      await Deno.mkdir(`${own}/${name}`);
-      await Deno.symlink(`${outside}/${file}`, `${own}/${name}/${file}`);
+  const remains: Record<string, (checkpointsDir: string) => Promise<void>> = {
+    checkpoint: (checkpointsDir) => Deno.symlink(outside, `${checkpointsDir}/${name}`),
+    file: async (checkpointsDir) => {
+      await Deno.mkdir(`${checkpointsDir}/${name}`);
+      await Deno.symlink(`${outside}/${file}`, `${checkpointsDir}/${name}/${file}`);
     },
-    folder: async (own) => {
-      await Deno.mkdir(`${own}/${name}`);
-      await Deno.symlink(outside, `${own}/${name}/state`);
+    folder: async (checkpointsDir) => {
+      await Deno.mkdir(`${checkpointsDir}/${name}`);
+      await Deno.symlink(outside, `${checkpointsDir}/${name}/state`);
     },
-    run: (own) => Deno.remove(own, { recursive: true }).then(() => Deno.symlink(outside, own)),
+    run: (checkpointsDir) =>
+      Deno.remove(checkpointsDir, { recursive: true }).then(() =>
+        Deno.symlink(outside, checkpointsDir)
+      ),
   };
   await Deno.mkdir(outside);
   await Deno.writeTextFile(`${outside}/${file}`, "precious");
-  for (const [id, leave] of Object.entries(left)) {
-    const own = home.checkpointsDir(id);
-    writeOwner(own, await home.owner(id));
-    await leave(own);
+  for (const [id, leave] of Object.entries(remains)) {
+    const checkpointsDir = home.checkpointsDir(id);
+    writeOwner(checkpointsDir, await home.owner(id));
+    await leave(checkpointsDir);
     if (id === "run") {
       await Deno.copyFile(`${home.checkpointsDir("file")}/owner.json`, `${outside}/owner.json`);
     }
@@ -294,9 +297,9 @@ Deno.test("a setting that nobody reads asks nothing new of a fork", async () => 
   const algorithm = { name: "grpo", kl_coef: 0.1, kl_target: 0.5 };
   await createFakeRun(home, "a", { algorithm, reference: { refresh_rounds: 2 } });
   await executeFake(home, "a");
-  const asked = ["algorithm.kl_coef=0.2", `reference.path=${home.dir}/model`];
+  const overrides = ["algorithm.kl_coef=0.2", `reference.path=${home.dir}/model`];
   await rejects(
-    fork(home, "a", { round: 2, id: "b", overrides: asked, cwd: home.dir }),
+    fork(home, "a", { round: 2, id: "b", overrides: overrides, cwd: home.dir }),
     /reference.path: its rounds pass on a reference[^]*algorithm.kl_coef: its rounds carry the steered weight/,
   );
   const freed = ["algorithm.kl_coef=0.2", "algorithm.kl_target=null"];

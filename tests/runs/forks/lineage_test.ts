@@ -84,9 +84,9 @@ Deno.test("residentRows() of a fork has inherited versions and own checkpoints",
 
 Deno.test("recordedDigests() of a fork has those of the runs before it", async () => {
   const { home } = family;
-  const [own, fork] = await Promise.all(
+  const [parent, fork] = await Promise.all(
     ["a", "b"].map(async (id) => await recordedDigests(home.store, (await home.store.head(id))!)),
   );
-  for (const [version, digest] of own!) strictEqual(fork!.get(version), digest);
-  strictEqual(own!.size > 0, true);
+  for (const [version, digest] of parent!) strictEqual(fork!.get(version), digest);
+  strictEqual(parent!.size > 0, true);
 });

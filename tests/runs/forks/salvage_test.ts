@@ -40,7 +40,7 @@ async function stopped(): Promise<Home> {
 /** How a resume of it ended, with what the command line then says. */
 async function resumed(
   home: Home,
-): Promise<{ outcome: Outcome; told: string; digest: string | null }> {
+): Promise<{ outcome: Outcome; message: string; digest: string | null }> {
   let digest: string | null = null;
   const outcome = await executeFake(home, "run").then(async (ended): Promise<Outcome> => {
     digest = ended.digest;
@@ -53,16 +53,16 @@ async function resumed(
   const lines: string[] = [];
   const head = (await home.store.head("run"))!;
   await reportEnd(head, { outcome, home, note: (text) => lines.push(text) });
-  return { outcome, told: lines.join("\n"), digest };
+  return { outcome, message: lines.join("\n"), digest };
 }
 
 /** Does what the printed command says, where it says one. Returns the round. */
-async function forkAsTold(home: Home, told: string): Promise<number | null> {
-  const [, place] = /deno task rl fork run --round (\S+)/.exec(told) ?? [];
+async function forkAsAdvised(home: Home, message: string): Promise<number | null> {
+  const [, place] = /deno task rl fork run --round (\S+)/.exec(message) ?? [];
   if (place === undefined) return null;
   const at = loopAndRound(place)!;
   const child = await forkRun(home, (await home.store.head("run"))!, { ...at, id: "child" });
-  strictEqual((await executeFake(home, child.id)).status, "done", told);
+  strictEqual((await executeFake(home, child.id)).status, "done", message);
   return at.round;
 }
 
@@ -77,19 +77,19 @@ async function check(
   const home = await stopped();
   try {
     const what = await damage(home);
-    const { outcome, told, digest } = await resumed(reopened(home));
+    const { outcome, message, digest } = await resumed(reopened(home));
     if (outcome.status === "done") {
       strictEqual(digest, calm, what);
       seen.done++;
       return;
     }
     ok(
-      /missing|damaged|sha256 is|bytes, not|has no/.test(told) &&
-        /Restore it from a copy/.test(told),
-      `${what}: ${told}`,
+      /missing|damaged|sha256 is|bytes, not|has no/.test(message) &&
+        /Restore it from a copy/.test(message),
+      `${what}: ${message}`,
     );
-    ok(!/Nothing recorded is lost/.test(told), `${what}: ${told}`);
-    seen.rounds.add(await forkAsTold(reopened(home), told));
+    ok(!/Nothing recorded is lost/.test(message), `${what}: ${message}`);
+    seen.rounds.add(await forkAsAdvised(reopened(home), message));
   } finally {
     await Deno.remove(home.dir, { recursive: true });
   }

@@ -12,8 +12,8 @@ export function damagedStore(
   return new Proxy(store, {
     get: (target, name) => {
       if (name === "read") return read;
-      const own = Reflect.get(target, name) as unknown;
-      return typeof own === "function" ? own.bind(target) : own;
+      const member = Reflect.get(target, name) as unknown;
+      return typeof member === "function" ? member.bind(target) : member;
     },
   });
 }

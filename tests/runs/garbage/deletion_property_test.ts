@@ -34,7 +34,7 @@ Deno.test({
         fc.asyncProperty(
           ids,
           fc.array(step, { maxLength: 6 }),
-          async (...made) => void await removers(newShared, made),
+          async (...steps) => void await removers(newShared, steps),
         ),
         { numRuns: 4 },
       );

@@ -8,7 +8,7 @@ Deno.test("gc and a run's stages remove nothing of others in a history that once
     fc.asyncProperty(
       ids,
       fc.array(step, { maxLength: 8 }),
-      async (...made) => void await removers(() => new MemoryStore(), made),
+      async (...steps) => void await removers(() => new MemoryStore(), steps),
     ),
     { numRuns: FOUND.length + 2, examples: FOUND },
   );

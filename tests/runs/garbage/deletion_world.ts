@@ -11,7 +11,7 @@ import { removeByStage, type RemovingStage } from "../../flows/stages/removing_s
 
 const NOTHING = graph("nothing", z.object({}), (g) => g.constant(1));
 /** Homes that are there from the beginning; those after them are copies. */
-const MADE = 2;
+const HOMES = 2;
 const VERSION = "0123456789ab";
 /** Of publications: as many as a run keeps, and one. */
 const WEIGHTS = ["0", "1", "2", "3"].map((digit) => `${digit}123456789abcdef`);
@@ -184,7 +184,7 @@ export class World {
     for (const dir of [run, checkpoints, logs, `${run}/publications`]) {
       this.#file(`${dir}/mine`, of);
     }
-    const left = [
+    const leftovers = [
       `${checkpoints}/000002-${VERSION}-1-1`,
       `${checkpoints}/.universal.000001-${VERSION}-1-1`,
     ];
@@ -192,7 +192,7 @@ export class World {
       ...WEIGHTS.map((name) => `${run}/publications/${name}`),
       ...[WEIGHTS[0], `.${WEIGHTS[0]}.7.old`].map((name) => `${run}/references/${name}`),
     ];
-    for (const dir of [...left, ...weights, `${run}/verify-01234567`, `${logs}/attempt_0`]) {
+    for (const dir of [...leftovers, ...weights, `${run}/verify-01234567`, `${logs}/attempt_0`]) {
       this.#file(dir, of, false);
     }
     const wanted = await this.#artifact(home, { ...of, keep: true });
@@ -241,7 +241,7 @@ export class World {
         if (!isFile || !(name === "tag" || isArtifact)) continue;
         const tag = JSON.parse(Deno.readTextFileSync(path)) as Tag;
         const copy = this.homes.findIndex((home, at) =>
-          at >= MADE && path.startsWith(`${home.dir}/`)
+          at >= HOMES && path.startsWith(`${home.dir}/`)
         );
         if (isArtifact && copy >= 0) tag.home = copy;
         found.set(`${Deno.statSync(path).ino} ${tag.n}`, tag);
@@ -306,10 +306,12 @@ export class World {
    * publications.
    */
   async #linkInside(dir: string, { folder, run, to }: Step & { do: "link_inside" }): Promise<void> {
-    const own = entry(`${dir}/${folder}`, run);
+    const folderEntry = entry(`${dir}/${folder}`, run);
     const other = entry(`${this.homes[to % this.homes.length]!.dir}/${folder}`, to);
-    const weights = `${own}/publications`;
-    if (folder === "checkpoints") return await Deno.symlink(other, `${own}/000009-${VERSION}-1-1`);
+    const weights = `${folderEntry}/publications`;
+    if (folder === "checkpoints") {
+      return await Deno.symlink(other, `${folderEntry}/000009-${VERSION}-1-1`);
+    }
     if (run % 2 === 0) {
       return await Deno.symlink(`${this.root}/outside/a`, `${weights}/fedcba9876543210`);
     }
@@ -370,8 +372,8 @@ export class World {
       else if (name === "tag") {
         const tag = JSON.parse(await Deno.readTextFile(source)) as Tag;
         // A copy that a person has made.
-        const own = homes && tag.home === homes.from ? { home: homes.to } : { keep: true };
-        await Deno.writeTextFile(target, JSON.stringify({ ...tag, n: this.#count++, ...own }));
+        const changes = homes && tag.home === homes.from ? { home: homes.to } : { keep: true };
+        await Deno.writeTextFile(target, JSON.stringify({ ...tag, n: this.#count++, ...changes }));
       } else await Deno.copyFile(source, target);
     }
   }

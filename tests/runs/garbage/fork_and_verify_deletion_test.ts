@@ -37,23 +37,28 @@ const id = fc.oneof(
 /** Who has checkpoints/ID; `link`: it leads outside. */
 const owner = is("us", "us", "other", "nobody", "garbled", "link");
 /** What lies there under the checkpoint's name, and beside it. */
-const left = is("nothing", "link", "file", "directory", "link_of_file", "link_of_folder");
-const scene = fc.record({ id, owner, left, linked: is("", "", "checkpoints", "runs", "runs/a") });
+const remains = is("nothing", "link", "file", "directory", "link_of_file", "link_of_folder");
+const scene = fc.record({
+  id,
+  owner,
+  remains: remains,
+  linked: is("", "", "checkpoints", "runs", "runs/a"),
+});
 type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
 
-async function leave(own: string, { id, owner, left }: Scene): Promise<void> {
-  if (owner === "link") return await Deno.symlink(outside, own);
-  await Deno.mkdir(own);
-  if (owner === "us") writeOwner(own, await home.owner(id));
-  if (owner === "other") writeOwner(own, { ...await home.owner(id), run: "other" });
-  if (owner === "garbled") await Deno.writeTextFile(`${own}/owner.json`, "{");
-  const dir = `${own}/${name}`;
-  if (left === "link") await Deno.symlink(`${outside}/${name}`, dir);
-  if (left === "file") await Deno.writeTextFile(dir, "not a directory");
-  if (!left.startsWith("link_of_") && left !== "directory") return;
+async function leave(checkpointsDir: string, { id, owner, remains }: Scene): Promise<void> {
+  if (owner === "link") return await Deno.symlink(outside, checkpointsDir);
+  await Deno.mkdir(checkpointsDir);
+  if (owner === "us") writeOwner(checkpointsDir, await home.owner(id));
+  if (owner === "other") writeOwner(checkpointsDir, { ...await home.owner(id), run: "other" });
+  if (owner === "garbled") await Deno.writeTextFile(`${checkpointsDir}/owner.json`, "{");
+  const dir = `${checkpointsDir}/${name}`;
+  if (remains === "link") await Deno.symlink(`${outside}/${name}`, dir);
+  if (remains === "file") await Deno.writeTextFile(dir, "not a directory");
+  if (!remains.startsWith("link_of_") && remains !== "directory") return;
   await Deno.mkdir(dir);
-  if (left === "link_of_file") await Deno.symlink(`${outside}/${file}`, `${dir}/${file}`);
-  if (left === "link_of_folder") await Deno.symlink(outside, `${dir}/state`);
+  if (remains === "link_of_file") await Deno.symlink(`${outside}/${file}`, `${dir}/${file}`);
+  if (remains === "link_of_folder") await Deno.symlink(outside, `${dir}/state`);
 }
 
 /** Every file and link that is there, by its path: its inode, and what it says. */
@@ -95,15 +100,15 @@ Deno.test("fork and verify: whatever links are there, and whoever has the direct
   await fc.assert(
     fc.asyncProperty(scene, async (scene) => {
       if (await home.store.head(scene.id) !== null) return;
-      const own = home.checkpointsDir(scene.id);
+      const checkpointsDir = home.checkpointsDir(scene.id);
       await Deno.mkdir(`${home.dir}/checkpoints`, { recursive: true });
-      await leave(own, scene);
+      await leave(checkpointsDir, scene);
       const [at, moved] = [`${home.dir}/${scene.linked}`, `${outside}/moved`];
       if (scene.linked !== "") {
         await Deno.rename(at, moved);
         await Deno.symlink(moved, at);
       }
-      const mine = scene.linked === "checkpoints" ? `${moved}/${scene.id}` : own;
+      const mine = scene.linked === "checkpoints" ? `${moved}/${scene.id}` : checkpointsDir;
       const fork = () => forkRun(home, head, { round: 6, id: scene.id });
       const verify = () => verifyRun(home, head, { from: 6, workers: fakeRedo });
       if (await keepsAll(`fork ${JSON.stringify(scene)}`, mine, fork)) done.fork += 1;
@@ -112,7 +117,7 @@ Deno.test("fork and verify: whatever links are there, and whoever has the direct
         await Deno.remove(at);
         await Deno.rename(moved, at);
       }
-      await Deno.remove(own, { recursive: true }).catch(() => {});
+      await Deno.remove(checkpointsDir, { recursive: true }).catch(() => {});
     }),
     { numRuns: 25, endOnFailure: true },
   );

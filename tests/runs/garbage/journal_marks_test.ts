@@ -100,19 +100,19 @@ Deno.test("executeRun() marks how far the journal had got beside the files and t
 
 Deno.test("JournalMarking marks when files are recorded or a round closes, while the run runs", async () => {
   const home = await withCopy();
-  const told = { run: "a", key: "", at_ms: 0 };
+  const place = { run: "a", key: "", at_ms: 0 };
   const notes = ["note/checkpoint", "note/publication", "note/reference"] as const;
-  const events = [...notes.map((kind) => ({ type: "note", kind, ...told })), {
+  const events = [...notes.map((kind) => ({ type: "note", kind, ...place })), {
     type: "round_closed",
-    ...told,
+    ...place,
   }];
   for (const event of events) {
     const marked = Promise.withResolvers<void>();
     const store = new Proxy(home.store, {
       get: (target, name) => {
         if (name === "head") marked.resolve();
-        const own = Reflect.get(target, name) as unknown;
-        return typeof own === "function" ? own.bind(target) : own;
+        const member = Reflect.get(target, name) as unknown;
+        return typeof member === "function" ? member.bind(target) : member;
       },
     });
     const marking = new JournalMarking(new Home(home.dir, { ...home, store }), {
@@ -323,13 +323,13 @@ Deno.test("a mark that was being written when its process was killed counts for 
   const home = await replaceJournal(await withCopy(), { copy: true });
   const dir = `${home.artifacts.dir}/journals`;
   const [name] = await namesIn(dir);
-  const own = [home.runDir("a"), home.checkpointsDir("a")];
-  for (const path of [`${dir}/${name}`, ...own.map((dir) => `${dir}/journal.json`)]) {
+  const directories = [home.runDir("a"), home.checkpointsDir("a")];
+  for (const path of [`${dir}/${name}`, ...directories.map((dir) => `${dir}/journal.json`)]) {
     await Deno.copyFile(path, `${path}.${crypto.randomUUID()}`);
   }
   strictEqual(await acceptAndResume(home), "done");
   deepStrictEqual(await namesIn(dir), [name]);
-  for (const dir of own) {
+  for (const dir of directories) {
     deepStrictEqual((await namesIn(dir)).filter((name) => name.startsWith("journal.json")), [
       "journal.json",
     ]);
@@ -348,8 +348,8 @@ Deno.test("a mark behind a link is neither read nor written", async () => {
 });
 
 for (const keeps of [false, true]) {
-  const left = keeps ? "directories and artifacts" : "artifacts";
-  Deno.test(`createRun() records no run whose lost namesake left ${left}`, async () => {
+  const remains = keeps ? "directories and artifacts" : "artifacts";
+  Deno.test(`createRun() records no run whose lost namesake left ${remains}`, async () => {
     let home = await withCopy();
     const make = () => createRun(home, saving, { config: { dir: "" }, entry: "", id: "c" });
     await make();
@@ -383,14 +383,14 @@ Deno.test("a mark that cannot be written costs neither a run nor the other marks
   await Deno.remove(`${home.artifacts.dir}/journals`);
   await Deno.remove(`${home.runDir("a")}/journal.json`);
   await Deno.mkdir(`${home.runDir("a")}/journal.json`);
-  const told: string[] = [];
+  const logged: string[] = [];
   const onEvent = (event: EngineEvent) => {
-    if (event.type === "log") told.push(event.text);
+    if (event.type === "log") logged.push(event.text);
   };
   const { status } = await executeRun(home, { head, graph: saving.build(config) }, { onEvent });
   strictEqual(status, "done");
   match(
-    told[0]!,
+    logged[0]!,
     /^The journal was not marked: Cannot write .*: a directory is there\. Fix: remove it$/,
   );
   const { last_seq } = (await home.store.head("a"))!;

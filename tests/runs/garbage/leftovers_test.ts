@@ -15,7 +15,7 @@ import { createFakeRun, executeFake, freshFakeHome } from "../fake_home.ts";
 const WEIGHTS = "0123456789abcdef";
 const STRAY = "checkpoints/RUN/000003-0123456789ab-now-01234567";
 /** What killed engines and workers leave, in each place that they write to. */
-const LEFT = [
+const REMAINS = [
   "runs/RUN/hub.json",
   "runs/RUN/hub.json.0123456789abcdef",
   `runs/RUN/publications/.${WEIGHTS}.77.old/model.safetensors`,
@@ -85,18 +85,22 @@ async function run(
 Deno.test("only what killed processes left is gone when a run has ended", async () => {
   const home = await freshFakeHome();
   try {
-    const left = (id: string) => () => put(home, id, [...LEFT, ...KEPT]);
-    strictEqual((await run(home, "done", {}, left("done"))).status, "done");
-    deepStrictEqual(await there(home, "done", LEFT), []);
+    const leave = (id: string) => () => put(home, id, [...REMAINS, ...KEPT]);
+    strictEqual((await run(home, "done", {}, leave("done"))).status, "done");
+    deepStrictEqual(await there(home, "done", REMAINS), []);
     deepStrictEqual(await there(home, "done", KEPT), KEPT);
 
-    strictEqual((await run(home, "failed", { fails: true }, left("failed"))).status, "failed");
-    deepStrictEqual(await there(home, "failed", LEFT), LEFT, "its workers may write there still");
+    strictEqual((await run(home, "failed", { fails: true }, leave("failed"))).status, "failed");
+    deepStrictEqual(
+      await there(home, "failed", REMAINS),
+      REMAINS,
+      "its workers may write there still",
+    );
 
     await createRun(home, plain, { config: {}, id: "cancelled", entry: "" });
-    await left("cancelled")();
+    await leave("cancelled")();
     strictEqual((await cancelAndEnd(home, "cancelled")).status, "cancelled");
-    deepStrictEqual(await there(home, "cancelled", LEFT), []);
+    deepStrictEqual(await there(home, "cancelled", REMAINS), []);
     deepStrictEqual(await there(home, "cancelled", KEPT), KEPT);
   } finally {
     await Deno.remove(home.dir, { recursive: true });
@@ -155,13 +159,13 @@ Deno.test("weights that stay of a dropped checkpoint are moved before it is remo
 Deno.test("what may not be removed stays, and why is said", async () => {
   const home = await freshFakeHome();
   try {
-    const said: string[] = [];
+    const messages: string[] = [];
     await run(home, "a", {}, () => Promise.resolve());
     await put(home, "a", ["elsewhere/model"]);
     await Deno.symlink(`${home.dir}/elsewhere`, at(home, "a", "runs/RUN/.final.tmp"));
-    await removeLeftovers(home, "a", (text) => said.push(text));
+    await removeLeftovers(home, "a", (text) => messages.push(text));
     deepStrictEqual(await there(home, "a", ["elsewhere/model"]), ["elsewhere/model"]);
-    match(said.join(), /\.final\.tmp' because it is a link/);
+    match(messages.join(), /\.final\.tmp' because it is a link/);
   } finally {
     await Deno.remove(home.dir, { recursive: true });
   }

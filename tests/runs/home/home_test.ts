@@ -44,13 +44,13 @@ Deno.test("Home.open() closes once what an earlier version left open", () =>
     Deno.writeTextFileSync(`${home}/holdfast.db`, "");
     Deno.mkdirSync(elsewhere);
     Deno.symlinkSync(elsewhere, `${home}/checkpoints`);
-    const told: string[] = [];
+    const notices: string[] = [];
     for (let i = 0; i < 2; i++) {
-      await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+      await Home.open(home, { onNotice: (text) => notices.push(text) }).close();
     }
-    strictEqual(told.length, 1);
+    strictEqual(notices.length, 1);
     match(
-      told[0]!,
+      notices[0]!,
       /home: other users could read runs, artifacts, logs, holdfast\.db\. Now only you can/,
     );
     deepStrictEqual(PARTS.map((name) => modeOf(`${home}/${name}`)), ["700", "700", "755", "700"]);
@@ -63,9 +63,9 @@ Deno.test("Home.open() leaves a directory that may only be passed through", () =
     const home = `${dir}/home`;
     await Home.open(home).close();
     for (const name of ["", "/runs"]) Deno.chmodSync(home + name, 0o711);
-    const told: string[] = [];
-    await Home.open(home, { onNotice: (text) => told.push(text) }).close();
-    deepStrictEqual([modeOf(home), modeOf(`${home}/runs`), told], ["711", "711", []]);
+    const notices: string[] = [];
+    await Home.open(home, { onNotice: (text) => notices.push(text) }).close();
+    deepStrictEqual([modeOf(home), modeOf(`${home}/runs`), notices], ["711", "711", []]);
   }));
 
 Deno.test("Home.open() opens a home whose checkpoint disk is missing", () =>
@@ -98,13 +98,13 @@ Deno.test("Home.open() takes an own home or empty directory from others who may 
       if (name === "home") await Home.open(home).close();
       else Deno.mkdirSync(home);
       Deno.chmodSync(home, mode);
-      const told: string[] = [];
+      const notices: string[] = [];
       for (let i = 0; i < 2; i++) {
-        await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+        await Home.open(home, { onNotice: (text) => notices.push(text) }).close();
       }
       strictEqual(modeOf(home), (mode & 0o755).toString(8));
-      strictEqual(told.length, 1);
-      match(told[0]!, /other users could write to it. Now only you can \(chmod go-w\)$/);
+      strictEqual(notices.length, 1);
+      match(notices[0]!, /other users could write to it. Now only you can \(chmod go-w\)$/);
     }
   }));
 

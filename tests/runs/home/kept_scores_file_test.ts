@@ -15,18 +15,18 @@ async function again(between: (path: string) => void | Promise<void>) {
   first.keep([["a", ONE], ["b", NONE]]);
   first.close();
   await between(pathOf(home));
-  const said: string[] = [];
-  const next = new KeptScoresFile(home, { say: (text) => said.push(text) });
+  const notices: string[] = [];
+  const next = new KeptScoresFile(home, { say: (text) => notices.push(text) });
   const found = next.find(["a", "x", "b"]);
   next.keep([["c", ONE]]);
   const kept = next.find(["c"]);
   next.close();
-  return { found, kept, said };
+  return { found, kept, said: notices };
 }
 
 Deno.test("results are found by another engine of the home", async () => {
-  const { found, kept, said } = await again(() => {});
-  deepStrictEqual([found, kept, said], [[ONE, null, NONE], [ONE], []]);
+  const { found, kept, said: notices } = await again(() => {});
+  deepStrictEqual([found, kept, notices], [[ONE, null, NONE], [ONE], []]);
 });
 
 Deno.test("two engines share the file, and the first result of a key stays", async () => {
@@ -48,8 +48,8 @@ for (
   })
 ) {
   Deno.test(`a file that is ${what} is made anew`, async () => {
-    const { found, kept, said } = await again(damage);
-    deepStrictEqual([found, kept, said], [[null, null, null], [ONE], []]);
+    const { found, kept, said: notices } = await again(damage);
+    deepStrictEqual([found, kept, notices], [[null, null, null], [ONE], []]);
   });
 }
 
@@ -65,12 +65,12 @@ Deno.test("a value that was changed in its place is no result", async () => {
 });
 
 Deno.test("a place that cannot be used is said once, and nothing is kept", async () => {
-  const { found, kept, said } = await again((path) => {
+  const { found, kept, said: notices } = await again((path) => {
     Deno.removeSync(path);
     Deno.mkdirSync(path);
   });
-  deepStrictEqual([found, kept, said.length], [[null, null, null], [null], 1]);
-  match(said[0]!, /^results of rewards are not kept: .*kept\.db: /);
+  deepStrictEqual([found, kept, notices.length], [[null, null, null], [null], 1]);
+  match(notices[0]!, /^results of rewards are not kept: .*kept\.db: /);
 });
 
 Deno.test("the oldest results make room for new ones", async () => {

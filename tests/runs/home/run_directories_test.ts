@@ -20,11 +20,11 @@ import { scratch } from "../../flows/fixtures.ts";
 
 const NOTHING = graph("nothing", z.object({ trainer: z.any() }), (g) => g.constant(1));
 const ALL = { younger_than_ms: -60_000 };
-const LEFT = "000002-0123456789ab-1-1";
+const LEFTOVER = "000002-0123456789ab-1-1";
 
 const create = (home: Home, id: string) =>
   createRun(home, NOTHING, { config: { trainer: {} }, entry: `${import.meta.url}#nothing`, id });
-const left = (home: Home, run: string) => `${home.checkpointsDir(run)}/${LEFT}`;
+const leftover = (home: Home, run: string) => `${home.checkpointsDir(run)}/${LEFTOVER}`;
 const exists = (path: string) => Deno.stat(path).then(() => true, () => false);
 
 /**
@@ -46,7 +46,7 @@ async function done(home: Home, id: string) {
     { kind: "result", key: "x", value: JSON.stringify(wanted) },
   ]);
   await home.store.finish(id, epoch, "done");
-  for (const path of [dir, left(home, id), home.runDir(id)]) {
+  for (const path of [dir, leftover(home, id), home.runDir(id)]) {
     await Deno.mkdir(path, { recursive: true });
   }
   return { wanted, head };
@@ -113,14 +113,16 @@ Deno.test("gc refuses a home whose journal was lost or replaced", async () => {
     /runs\/a belongs to a run that is in no open journal \(its journal is [0-9a-f]{32}\)/,
   );
   ok(
-    await home.artifacts.has(wanted) && await exists(left(home, "a")) &&
-      await exists(left(home, "b")),
+    await home.artifacts.has(wanted) && await exists(leftover(home, "a")) &&
+      await exists(leftover(home, "b")),
   );
   await home.close();
 });
 
 Deno.test("gc refuses an older home whose journal is younger than its files", async () => {
-  let home = await asOlder(await open().then(async (made) => (await done(made, "a"), made)));
+  let home = await asOlder(
+    await open().then(async (created) => (await done(created, "a"), created)),
+  );
   home = await withoutJournal(home);
   await refuses(home, /runs\/a belongs to a run that is in no open journal\. Fix/);
   await Deno.remove(`${home.dir}/runs/a`, { recursive: true });
@@ -130,7 +132,7 @@ Deno.test("gc refuses an older home whose journal is younger than its files", as
   await refuses(home, unknown);
   await done(home, "b"); // The home goes on with a new journal, which does not make up for it.
   await refuses(home, unknown);
-  ok(await exists(artifact) && await exists(left(home, "a")));
+  ok(await exists(artifact) && await exists(leftover(home, "a")));
   await home.close();
 });
 
@@ -182,10 +184,16 @@ Deno.test("two homes with one linked directory leave each other's files alone", 
   await rejects(create(other, "a"), /checkpoints\/a for run 'a' because it belongs to run 'a' of /);
   await done(other, "b");
   strictEqual((await collectGarbage(other, ALL)).checkpoints.count, 1);
-  deepStrictEqual([await exists(left(one, "a")), await exists(left(other, "b"))], [true, false]);
-  await Deno.mkdir(left(other, "b"));
+  deepStrictEqual([await exists(leftover(one, "a")), await exists(leftover(other, "b"))], [
+    true,
+    false,
+  ]);
+  await Deno.mkdir(leftover(other, "b"));
   strictEqual((await collectGarbage(one, ALL)).checkpoints.count, 1);
-  deepStrictEqual([await exists(left(one, "a")), await exists(left(other, "b"))], [false, true]);
+  deepStrictEqual([await exists(leftover(one, "a")), await exists(leftover(other, "b"))], [
+    false,
+    true,
+  ]);
   for (const home of [one, other]) await home.close();
 });
 
@@ -208,14 +216,14 @@ Deno.test("homes that share a journal leave each other's runs alone", async () =
     /run 'a' in .* because its files are in a different home: .*Fix: name the run's home/;
   const there = NOTHING.build({ trainer: {} });
   for (
-    const asked of [
+    const attempt of [
       () => collectGarbage(other, { runs: ["a"] }),
       () => executeRun(other, { head, graph: there }),
       () => forkRun(other, head, { round: 1 }),
       () => verifyRun(other, head),
     ]
-  ) await rejects(asked(), elsewhere);
-  ok(await exists(left(one, "a")) && await one.artifacts.has(wanted));
+  ) await rejects(attempt(), elsewhere);
+  ok(await exists(leftover(one, "a")) && await one.artifacts.has(wanted));
   strictEqual((await collectGarbage(one, ALL)).checkpoints.count, 1);
 });
 
@@ -223,7 +231,7 @@ Deno.test("gc says that it leaves linked and unrecorded directories", async () =
   let home = await open();
   await done(home, "a");
   await create(home, "b");
-  await Deno.mkdir(left(home, "b"), { recursive: true });
+  await Deno.mkdir(leftover(home, "b"), { recursive: true });
   home = await asOlder(home);
   const elsewhere = await scratch();
   await Deno.rename(`${home.dir}/checkpoints`, `${elsewhere}/checkpoints`);
@@ -234,7 +242,7 @@ Deno.test("gc says that it leaves linked and unrecorded directories", async () =
     kept.every(({ why }) => /does not say which run it belongs to/.test(why)),
     JSON.stringify(kept),
   );
-  ok(await exists(left(home, "a")) && await exists(left(home, "b")));
+  ok(await exists(leftover(home, "a")) && await exists(leftover(home, "b")));
   await home.close();
 });
 
@@ -249,7 +257,7 @@ Deno.test("a moved home keeps its files, and a linked copy leaves them", async (
   await Deno.rename(home.dir, moved);
   home = await open(moved);
   strictEqual((await collectGarbage(home, ALL)).checkpoints.count, 1);
-  await Deno.mkdir(left(home, "a"));
+  await Deno.mkdir(leftover(home, "a"));
   await home.close();
   const copied = `${await scratch()}/home`;
   await new Deno.Command("cp", { args: ["-a", moved, copied] }).output();
@@ -260,7 +268,7 @@ Deno.test("a moved home keeps its files, and a linked copy leaves them", async (
     0,
     true,
   ]);
-  ok(await exists(left(copy, "a")));
+  ok(await exists(leftover(copy, "a")));
   await copy.close();
 });
 
@@ -290,7 +298,7 @@ Deno.test("a directory whose owner is lost or damaged is left alone: it may be a
     deepStrictEqual([checkpoints.count, ownerOf(home.checkpointsDir("a"))], [0, null]);
     match(kept[0]!.why, /checkpoints\/a' does not say which run it belongs to\. Fix: inspect it/);
   }
-  ok(await exists(left(home, "a")));
+  ok(await exists(leftover(home, "a")));
   await home.close();
 });
 
@@ -305,7 +313,7 @@ Deno.test("gc removes links of a killed fork of this home alone", async () => {
     ]] as const
   ) {
     writeOwner(home.checkpointsDir(name), owner);
-    await Deno.mkdir(left(home, name));
+    await Deno.mkdir(leftover(home, name));
   }
   strictEqual((await collectGarbage(home, ALL)).checkpoints.count, 1);
   deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name).sort(), [

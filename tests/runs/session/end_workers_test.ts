@@ -5,7 +5,7 @@ import { homeNonce } from "../../../workers/mod.ts";
 import {
   NONCE_VARIABLE,
   nonceText,
-  ownNonce,
+  processNonce,
   sweep,
 } from "../../../workers/processes/process_sweep.ts";
 import { createFakeRun, freshFakeHome } from "../fake_home.ts";
@@ -22,7 +22,7 @@ async function ended(
   const children = runs.map((run) =>
     new Deno.Command("sleep", {
       args: ["600"],
-      env: { [NONCE_VARIABLE]: nonceText(ownNonce(identity, run)) },
+      env: { [NONCE_VARIABLE]: nonceText(processNonce(identity, run)) },
       detached: true,
       stdin: "null",
       stdout: "null",
@@ -96,9 +96,9 @@ Deno.test("abandonOwnRuns() lets this engine record no death of a worker, and no
   const watched = new Proxy(store, {
     get: (target, name: keyof Store) => {
       if (name !== "release") return (target[name] as () => unknown).bind(target);
-      return async (run: string, given: number) => {
+      return async (run: string, epoch: number) => {
         takeable.push(await take());
-        await store.release(run, given);
+        await store.release(run, epoch);
         takeable.push(await take());
       };
     },

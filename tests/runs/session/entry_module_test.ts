@@ -108,9 +108,9 @@ Deno.test("a link does not lead out of a chosen directory", () =>
 Deno.test("an entry in an allowed directory is imported", () =>
   withPlace(async ({ home, dir }) => {
     const module = new URL("./serving_graphs.ts", import.meta.url).href;
-    const own = `${dir}/a #%é.ts`;
-    await Deno.writeTextFile(own, `export { doubled } from ${JSON.stringify(module)};`);
-    const [ours, theirs] = [`${module}#doubled`, `${pathToFileURL(own).href}#doubled`];
+    const modulePath = `${dir}/a #%é.ts`;
+    await Deno.writeTextFile(modulePath, `export { doubled } from ${JSON.stringify(module)};`);
+    const [ours, theirs] = [`${module}#doubled`, `${pathToFileURL(modulePath).href}#doubled`];
     const a = await createRun(home, doubled, { config: { n: 1 }, entry: ours, id: "a" });
     const b = await createRun(home, doubled, { config: { n: 1 }, entry: theirs, id: "b" });
     strictEqual((await recordedDefinition(home.store, a)).definition.name, "doubled");
@@ -120,7 +120,7 @@ Deno.test("an entry in an allowed directory is imported", () =>
     Deno.env.delete("HOLDFAST_ENTRY_ROOTS");
     // The current directory is one process's: another is asked.
     const runs = new URL("../../../runs/mod.ts", import.meta.url).href;
-    const asked = `const { recordedDefinition } = await import(${JSON.stringify(runs)});
+    const script = `const { recordedDefinition } = await import(${JSON.stringify(runs)});
       console.log((await recordedDefinition({ read: () => [] }, ${
       JSON.stringify(b)
     })).definition.name);`;
@@ -129,7 +129,7 @@ Deno.test("an entry in an allowed directory is imported", () =>
       "--quiet",
       "--config",
       new URL("../../../deno.json", import.meta.url).pathname,
-      asked,
+      script,
     ];
     const { stdout } = await new Deno.Command(Deno.execPath(), { args, cwd: dir }).output();
     strictEqual(new TextDecoder().decode(stdout).trim(), "doubled");

@@ -44,9 +44,9 @@ function withHosts(
     const agents: Record<string, Agents> = {};
     for (const [host, { gpus, operations, starts = Infinity }] of Object.entries(scripts)) {
       const trainer = { measure_rows: () => MEASURED, ...operations?.trainer };
-      const made = fakeLauncher({ gpus, operations: { trainer } });
-      hosts[host] = { launcher: limited(made.launcher, starts), interface: "eth0" };
-      agents[host] = made.agents;
+      const fake = fakeLauncher({ gpus, operations: { trainer } });
+      hosts[host] = { launcher: limited(fake.launcher, starts), interface: "eth0" };
+      agents[host] = fake.agents;
     }
     const engines: WorkerGroups[] = [];
     const artifacts = new ArtifactStore(`${home}/artifacts`);

@@ -47,9 +47,9 @@ const gpus = ({ hosts, host_env }: GroupSpec) => [
 
 function started(recorded: ConstructorParameters<typeof Devices>[0] = [], ranks = 4) {
   const devices = new Devices(recorded, NO_GPU);
-  const made = new HostDevices(devices);
-  const trainer = made.placed(spec(ranks), { hosts: HOSTS, groups: [group(ranks)] });
-  return { devices, made, trainer };
+  const hostDevices = new HostDevices(devices);
+  const trainer = hostDevices.placed(spec(ranks), { hosts: HOSTS, groups: [group(ranks)] });
+  return { devices, hostDevices, trainer };
 }
 
 Deno.test("HostDevices: each host's ranks see their GPUs, numbered as that host does", () => {
@@ -99,13 +99,13 @@ Deno.test("HostDevices records broken GPUs with their host; later engines avoid 
 });
 
 Deno.test("HostDevices: a group beside one that waits has that one's GPUs", () => {
-  const { made } = started([], 2);
-  const beside = made.beside(spec(3), { hosts: HOSTS, groups: [group(3)] });
+  const { hostDevices } = started([], 2);
+  const beside = hostDevices.beside(spec(3), { hosts: HOSTS, groups: [group(3)] });
   deepStrictEqual(gpus(beside), ["one one one", "one:0,1,2"]);
 });
 
 Deno.test("HostDevices: a group without GPUs is placed like any other", () => {
-  const made = new HostDevices(new Devices([], NO_GPU));
-  const given = { hosts: [host("one", [])], groups: [group(2)] };
-  deepStrictEqual(made.placed(spec(2), given), spec(2));
+  const hostDevices = new HostDevices(new Devices([], NO_GPU));
+  const placement = { hosts: [host("one", [])], groups: [group(2)] };
+  deepStrictEqual(hostDevices.placed(spec(2), placement), spec(2));
 });

@@ -82,8 +82,8 @@ Deno.test("asPinned() gives the recorded commits to the same parts of the same r
     deepStrictEqual(asPinned(data(path, "/rows.jsonl"), recorded), recorded);
   }
   for (const end of ["?subset=a&split=c", "@v2?subset=a&split=b", "/b", ""]) {
-    const given = data(`${ROWS}${end}`, ROWS);
-    deepStrictEqual(asPinned(given, recorded), given, end);
+    const config = data(`${ROWS}${end}`, ROWS);
+    deepStrictEqual(asPinned(config, recorded), config, end);
   }
 });
 

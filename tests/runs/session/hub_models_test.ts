@@ -103,8 +103,8 @@ Deno.test("asPinned() gives the recorded commits to the same revisions", () => {
   strictEqual(asPinned(models("a/b"), recorded).model.path, recorded.model.path);
   strictEqual(asPinned(models("a/b@main"), recorded).model.path, recorded.model.path);
   for (const path of ["a/b@v2", "a/c", "/dir", `a/b@main@${COMMIT.replace("c", "d")}`]) {
-    const given = models(path, { reference: "a/b" });
-    deepStrictEqual(asPinned(given, recorded), given, path);
+    const config = models(path, { reference: "a/b" });
+    deepStrictEqual(asPinned(config, recorded), config, path);
   }
 });
 

@@ -6,8 +6,8 @@ Deno.test("isRecorded() is true for a stage with a result and what it called", a
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
   await executeFake(home, "a");
-  const asked = ["round/1/train_policy", "round/1/train_policy/step", "prepare_policy"];
-  deepStrictEqual(await Promise.all(asked.map((key) => isRecorded(home.store, "a", key))), [
+  const keys = ["round/1/train_policy", "round/1/train_policy/step", "prepare_policy"];
+  deepStrictEqual(await Promise.all(keys.map((key) => isRecorded(home.store, "a", key))), [
     true,
     true,
     true,
@@ -18,8 +18,8 @@ Deno.test("isRecorded() is false for what has no result", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
   await executeFake(home, "a");
-  const asked = ["round/2/train_policy", "round/1", "round", "round/1/train", "elsewhere"];
-  deepStrictEqual(await Promise.all(asked.map((key) => isRecorded(home.store, "a", key))), [
+  const keys = ["round/2/train_policy", "round/1", "round", "round/1/train", "elsewhere"];
+  deepStrictEqual(await Promise.all(keys.map((key) => isRecorded(home.store, "a", key))), [
     false,
     false,
     false,

@@ -43,10 +43,10 @@ Deno.test("rowTables() refuses a row without what its flow learns from", async (
 Deno.test("rowTables() reads labels where the algorithm learns from them", async () => {
   const path = await written({ prompt: "a", completion: "b", label: 0 });
   const data = { train: [{ path }], eval: [{ path }] };
-  const asked = (name: string) =>
+  const tablesOf = (name: string) =>
     rowTables({ flow: "preference", data, algorithm: { name }, evaluate: {} } as never, { home });
-  const { train, eval: held } = await asked("kto");
+  const { train, eval: held } = await tablesOf("kto");
   const rows = [...await train!.rows([0]), ...await held!.rows([0])];
   deepStrictEqual(rows.map(({ label }) => label), [false, false]);
-  await rejects(asked("dpo"), { name: "DataError" });
+  await rejects(tablesOf("dpo"), { name: "DataError" });
 });

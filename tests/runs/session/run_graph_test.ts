@@ -32,7 +32,7 @@ export const quarters = graph(
 );
 const entry = `${import.meta.url}#quarters`;
 
-const given: number[] = [];
+const limits: number[] = [];
 const Limits = z.strictObject({ most: z.number().default(1), far: z.string().default("here") });
 const limited = defineStage({
   name: "limited",
@@ -40,9 +40,9 @@ const limited = defineStage({
   input: z.strictObject({ most: z.number(), after: z.number() }),
   output: z.number(),
   run({ most }) {
-    given.push(most);
+    limits.push(most);
     if (broken) throw new RangeError("out of order");
-    return given.length;
+    return limits.length;
   },
 });
 
@@ -122,7 +122,7 @@ Deno.test("runGraph() resumes with a changed setting, which stays", async () => 
       });
       broken = false;
       strictEqual((await resumeRun(home, "b")).status, "done");
-      deepStrictEqual(given, [1, 1, 2, 3, 3, 3, 3], "what was recorded with 1 stands");
+      deepStrictEqual(limits, [1, 1, 2, 3, 3, 3, 3], "what was recorded with 1 stands");
       const head = (await home.store.head("b"))!;
       const { settings, recoveries } = await runView(home.store, head, {
         workers: [],

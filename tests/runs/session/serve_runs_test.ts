@@ -75,8 +75,8 @@ Deno.test("serveRuns() leaves a run of different code or a missing module", () =
       /Cannot run 'far' because its graph cannot be loaded from file:.*Name a module.*--entry/,
     );
     strictEqual(reasons.length, 2);
-    const told = (await served(home, { entries: [MODULE] })).map(({ type }) => type);
-    deepStrictEqual(told, ["refused", "taken", "ended"]);
+    const types = (await served(home, { entries: [MODULE] })).map(({ type }) => type);
+    deepStrictEqual(types, ["refused", "taken", "ended"]);
     strictEqual((await home.store.head("far"))?.status, "done");
     strictEqual((await home.store.head("old"))?.status, "created");
   }));

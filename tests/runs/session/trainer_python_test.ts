@@ -56,10 +56,10 @@ for (const [name, command] of Object.entries(COMMANDS)) {
   Deno.test(`${name} uses the interpreter that the run names, or its last resume`, async () => {
     for (const resumed of [false, true]) {
       const { home, head } = await done({ resumed });
-      const own = resumed ? RESUMED : RECORDED;
+      const interpreter = resumed ? RESUMED : RECORDED;
       await rejects(
         command(home, head),
-        new RegExp(`interpreter '${own}' because it does not run`),
+        new RegExp(`interpreter '${interpreter}' because it does not run`),
       );
       await home.close();
     }
@@ -90,7 +90,7 @@ Deno.test("reward test uses the interpreter of the configuration that has the ro
 
 /** A machine without an environment. `onProgress` fails with what is said: nothing is created. */
 async function withoutEnvironments(
-  work: (place: { dir: string; onProgress: (told: { text: string }) => void }) => Promise<void>,
+  work: (place: { dir: string; onProgress: (event: { text: string }) => void }) => Promise<void>,
 ): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-environments-" });
   const before = Deno.env.get("HOLDFAST_ENV_DIR");
@@ -120,19 +120,19 @@ Deno.test("models are fetched without PyTorch, unless the trainer's environment 
         new RegExp(`interpreter '${RECORDED}' because it does not run`),
       );
       const places = await usedPlaces(environmentsDir(), (await basePython()).build);
-      const made = places.find((path) => path.startsWith(`${dir}/${engine}_cpu-`))!;
-      await Deno.mkdir(`${made}/bin`, { recursive: true });
-      await Deno.writeTextFile(`${made}/bin/python`, "");
-      await Deno.writeTextFile(`${made}/packages.json`, "{}"); // It was checked.
-      strictEqual(await fetchingPython(config, { onProgress }), `${made}/bin/python`);
+      const place = places.find((path) => path.startsWith(`${dir}/${engine}_cpu-`))!;
+      await Deno.mkdir(`${place}/bin`, { recursive: true });
+      await Deno.writeTextFile(`${place}/bin/python`, "");
+      await Deno.writeTextFile(`${place}/packages.json`, "{}"); // It was checked.
+      strictEqual(await fetchingPython(config, { onProgress }), `${place}/bin/python`);
     }
   }));
 
 Deno.test("a stop ends the search for an interpreter before anything is created", () =>
   withoutEnvironments(async ({ onProgress }) => {
     const config = { trainer: { engine: "torch", device: "cpu" } };
-    const making = { onProgress, signal: AbortSignal.abort() };
-    await rejects(trainerPython(config, making), { code: "drained" });
-    await rejects(fetchingPython({}, making), { code: "drained" });
-    await rejects(fetchingPython(config, making), { name: "AbortError" });
+    const progress = { onProgress, signal: AbortSignal.abort() };
+    await rejects(trainerPython(config, progress), { code: "drained" });
+    await rejects(fetchingPython({}, progress), { code: "drained" });
+    await rejects(fetchingPython(config, progress), { name: "AbortError" });
   }));

@@ -54,9 +54,13 @@ Deno.test("workerBlocks() has a value model only for an algorithm that learns on
 Deno.test("plannedBlocks() continues with the numerics of the last recorded replan", () => {
   const field = "trainer.micro_batch_tokens_max";
   const recorded = [replan(field, 512, 2), replan(field, 256, 3)].map(rowOf);
-  const { blocks, asked } = plannedBlocks(workerBlocks({ trainer: TRAINER }), recorded, {});
+  const { blocks, requested } = plannedBlocks(
+    workerBlocks({ trainer: TRAINER }),
+    recorded,
+    {},
+  );
   strictEqual(blocks!.trainer.micro_batch_tokens_max, 256);
-  deepStrictEqual(asked, []);
+  deepStrictEqual(requested, []);
 });
 
 Deno.test("plannedBlocks() records a requested replan once", () => {
@@ -64,11 +68,11 @@ Deno.test("plannedBlocks() records a requested replan once", () => {
   const start = workerBlocks({ trainer: TRAINER });
   const first = plannedBlocks(start, [rowOf(replan(field, 512, 2))], { [field]: 128 });
   strictEqual(first.blocks!.trainer.micro_batch_tokens_max, 128);
-  deepStrictEqual(first.asked.map(({ kind, key, value }) => [kind, key, JSON.parse(value)]), [
+  deepStrictEqual(first.requested.map(({ kind, key, value }) => [kind, key, JSON.parse(value)]), [
     ["note/replan", "resume", { round: null, cause: "asked", field, from: 512, to: 128 }],
   ]);
-  const again = plannedBlocks(start, first.asked, { [field]: 128 });
-  deepStrictEqual(again.asked, []);
+  const again = plannedBlocks(start, first.requested, { [field]: 128 });
+  deepStrictEqual(again.requested, []);
 });
 
 Deno.test("plannedBlocks() refuses numerics that the trainer cannot have", () => {

@@ -37,8 +37,8 @@ async function create(
 ): Promise<RunHead> {
   const { seed, rounds, model, data, trainer, checkpoints, ...online } = fakeConfig(home);
   const common = { seed, rounds, model, data, trainer, checkpoints };
-  const own = flow === "online" ? online : { ...common, flow };
-  const config = readConfig({ ...common, ...own, ...changes });
+  const settings = flow === "online" ? online : { ...common, flow };
+  const config = readConfig({ ...common, ...settings, ...changes });
   const definition = flowDefinition(config.flow);
   const starting = await resolvedStart(home, definition, { config, rows });
   return await createRun(home, definition, { ...starting, id, entry: `${SHIPPED}${config.flow}` });
@@ -253,9 +253,9 @@ Deno.test("a damaged start is not replaced by anything", async () => {
   await create(home, "a", SAVED);
   await executeFake(home, "a");
   await create(home, "b", { start_from: "a@3" });
-  const own = home.checkpointsDir("b");
-  const names = await Array.fromAsync(Deno.readDir(own), ({ name }) => name);
-  const dir = `${own}/${names.find((name) => name.includes("-start-"))}`;
+  const checkpoints = home.checkpointsDir("b");
+  const names = await Array.fromAsync(Deno.readDir(checkpoints), ({ name }) => name);
+  const dir = `${checkpoints}/${names.find((name) => name.includes("-start-"))}`;
   for await (const { name } of Deno.readDir(dir)) {
     await Deno.remove(`${dir}/${name}`, { recursive: true });
     await Deno.writeTextFile(`${dir}/${name}`, "0.25");
@@ -294,8 +294,8 @@ Deno.test("a start needs the model with which the other run began, unchanged", a
 Deno.test("asStarted() takes a script's start for the recorded one, if it names the same run", () => {
   const recorded = { start_from: "a@3" };
   deepStrictEqual(asStarted({ start_from: "a" }, recorded), recorded);
-  for (const given of [{ start_from: "b" }, { start_from: "a@4" }, {}]) {
-    deepStrictEqual(asStarted(given, recorded), given);
+  for (const config of [{ start_from: "b" }, { start_from: "a@4" }, {}]) {
+    deepStrictEqual(asStarted(config, recorded), config);
   }
   deepStrictEqual(asStarted({ start_from: "a" }, {}), { start_from: "a" });
 });

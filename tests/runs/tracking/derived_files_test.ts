@@ -59,7 +59,7 @@ async function* filesBelow(dir: string, name = ""): AsyncGenerator<string> {
  */
 async function start(
   dir: string,
-  { stop = false, said = [] }: { stop?: boolean; said?: string[] } = {},
+  { stop = false, lines: lines = [] }: { stop?: boolean; lines?: string[] } = {},
 ) {
   const home = Home.open(dir);
   try {
@@ -80,7 +80,7 @@ async function start(
       trainer,
     });
     const resources = fakes.resources.filter(({ name }) => name !== "paths");
-    const onEvent = (event: EngineEvent) => void (event.type === "log" && said.push(event.text));
+    const onEvent = (event: EngineEvent) => void (event.type === "log" && lines.push(event.text));
     const options = { drain: drain.signal, resources, rows: ROWS, onEvent };
     return await executeRun(home, { head, graph: definition.build({}) }, options);
   } finally {
@@ -88,8 +88,8 @@ async function start(
   }
 }
 
-async function ended(dir: string, said: string[] = []) {
-  const outcome = await start(dir, { said });
+async function ended(dir: string, lines: string[] = []) {
+  const outcome = await start(dir, { lines });
   ok(outcome.status === "done", JSON.stringify(outcome));
   const { policy, exported } = outcome.output as unknown as {
     policy: { version: string };
@@ -116,18 +116,18 @@ const calm = await inHome(ended);
 
 Deno.test("a run whose files are whole tells of none that was damaged", () =>
   inHome(async (dir) => {
-    const said: string[] = [];
-    await start(dir, { stop: true, said });
-    await ended(dir, said);
-    deepStrictEqual(said.filter((line) => line.includes("damaged")), []);
+    const lines: string[] = [];
+    await start(dir, { stop: true, lines });
+    await ended(dir, lines);
+    deepStrictEqual(lines.filter((line) => line.includes("damaged")), []);
   }));
 
 for (const [name, harm] of Object.entries(HARMS)) {
   Deno.test(`a run whose derived files are all ${name} at once resumes, and ends with the digest of its calm twin`, () =>
     inHome(async (dir) => {
       strictEqual((await start(dir, { stop: true })).status, "interrupted");
-      for (const left of FACTS.slice(0, 2)) {
-        await Deno.writeTextFile(`${dir}/runs/run/${left}`, '{"epoch":1}');
+      for (const fact of FACTS.slice(0, 2)) {
+        await Deno.writeTextFile(`${dir}/runs/run/${fact}`, '{"epoch":1}');
       }
       const derived = await derivedFiles(dir);
       for (
@@ -144,16 +144,16 @@ for (const [name, harm] of Object.entries(HARMS)) {
       for (const path of derived) {
         await harm(`${dir}/${path}`, (await Deno.stat(`${dir}/${path}`)).size);
       }
-      const said: string[] = [];
-      deepStrictEqual(await ended(dir, said), calm);
+      const messages: string[] = [];
+      deepStrictEqual(await ended(dir, messages), calm);
       for (
         const path of name === "missing"
           ? []
           : ["nonce", "stores", ...FACTS.map((fact) => `runs/run/${fact}`)]
       ) {
         ok(
-          said.some((line) => line.startsWith(`${dir}/${path} is damaged`)),
-          `${path} is told of:\n${said.join("\n")}`,
+          messages.some((line) => line.startsWith(`${dir}/${path} is damaged`)),
+          `${path} is told of:\n${messages.join("\n")}`,
         );
       }
       const home = Home.open(dir);

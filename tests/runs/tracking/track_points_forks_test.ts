@@ -146,9 +146,9 @@ function isWhole({ judge, points }: { judge: number; points: TrackPoint[] }): vo
   const rounds = points.flatMap(({ round, ...point }) => round ? [{ ...point, ...round }] : []);
   deepStrictEqual(rounds.map(({ step }) => step), WHOLE.map((_, i) => i + 1));
   for (const loop of LOOPS) {
-    const own = rounds.filter((point) => point.loop === loop);
+    const loopPoints = rounds.filter((point) => point.loop === loop);
     deepStrictEqual(
-      own.map(({ round }) => `${loop}/${round}`),
+      loopPoints.map(({ round }) => `${loop}/${round}`),
       WHOLE.filter((at) => at.startsWith(`${loop}/`)),
     );
   }

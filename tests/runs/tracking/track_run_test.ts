@@ -2,8 +2,8 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { trackRun } from "../../../runs/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../fake_home.ts";
 
-const SAID: string[] = [];
-const say = (text: string) => void SAID.push(text);
+const LINES: string[] = [];
+const say = (text: string) => void LINES.push(text);
 
 Deno.test("trackRun() refuses a run without trackers, and settings of anything else", async () => {
   const home = await freshFakeHome();
@@ -15,7 +15,7 @@ Deno.test("trackRun() refuses a run without trackers, and settings of anything e
     trackRun(home, done, { say, overrides: ["rounds=3", "track=tensorboard"] }),
     /rounds is no setting of trackers/,
   );
-  deepStrictEqual(SAID, []);
+  deepStrictEqual(LINES, []);
 });
 
 Deno.test("trackRun() says what a tracker lacks, and records nothing", async () => {
@@ -28,6 +28,6 @@ Deno.test("trackRun() says what a tracker lacks, and records nothing", async () 
   await Deno.writeTextFile(python, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
   const overrides = [`track=[{name: tensorboard, python: ${python}}]`];
   strictEqual(await trackRun(home, done, { say, overrides }), false);
-  strictEqual(SAID.length, 2);
+  strictEqual(LINES.length, 2);
   deepStrictEqual(await home.store.read("a"), before);
 });

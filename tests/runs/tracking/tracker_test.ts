@@ -23,7 +23,7 @@ class World {
   readonly recorded: TrackPoint[] = [];
   readonly has: TrackPoint[] = [];
   readonly tables: number[] = [];
-  readonly said: string[] = [];
+  readonly lines: string[] = [];
   readonly ends: unknown[] = [];
   starts = 0;
   ended = 0;
@@ -64,7 +64,7 @@ class World {
       samples: ({ round }) => Promise.resolve([{ round }]),
       owns: () => Promise.resolve(this.owned),
       say: (text) => {
-        this.said.push(text);
+        this.lines.push(text);
         this.#tell();
       },
       clock: this.clock,
@@ -121,7 +121,7 @@ Deno.test("a tracker gets what is recorded, as it is recorded, and the end", asy
   deepStrictEqual(world.numbers(), [1, 2, 3]);
   deepStrictEqual(world.has[2]!.metrics, { reward: 3 });
   deepStrictEqual([world.tables, world.ends], [[2], [END]]);
-  deepStrictEqual(world.said, ["tracker tensorboard: http://there"]);
+  deepStrictEqual(world.lines, ["tracker tensorboard: http://there"]);
   deepStrictEqual([world.starts, world.ended], [1, 1]);
 });
 
@@ -145,10 +145,10 @@ Deno.test("a server that is down for ten minutes costs two lines; nothing is los
   await world.pausing();
   world.refuse = () => null;
   await world.clock.advance(300_000);
-  await world.until(() => world.said.length === 3);
+  await world.until(() => world.lines.length === 3);
   strictEqual(await tracker.close(END), true);
   deepStrictEqual(world.numbers(), world.recorded.map(({ number }) => number));
-  deepStrictEqual(world.said.slice(1), [
+  deepStrictEqual(world.lines.slice(1), [
     "tracker tensorboard: nobody answers. The run continues; its points wait in the journal",
     "tracker tensorboard: it works again, and has what had waited",
   ]);
@@ -157,14 +157,14 @@ Deno.test("a server that is down for ten minutes costs two lines; nothing is los
 Deno.test("the end of a run waits for a tracker as long as its limit, then kills it", async () => {
   const world = new World();
   const tracker = world.tracker({ flush_timeout_s: 7 });
-  await world.until(() => world.said.length === 1);
+  await world.until(() => world.lines.length === 1);
   world.refuse = () => new Promise(() => {});
   world.recorded.push(point(1));
   const closed = tracker.close(END);
   await world.clock.untilSleeping(2);
   await world.clock.advance(7_000);
   strictEqual(await closed, false);
-  match(world.said.at(-1)!, /some points were not sent\. A resume sends them/);
+  match(world.lines.at(-1)!, /some points were not sent\. A resume sends them/);
   deepStrictEqual([world.starts, world.ended], [1, 2]); // Killed, then let go.
 });
 
@@ -181,7 +181,7 @@ Deno.test("a process that is silent for three minutes is replaced", async () => 
   await world.until(() => world.has.length === 1);
   strictEqual(await tracker.close(END), true);
   deepStrictEqual([world.starts, world.numbers()], [2, [1]]);
-  match(world.said[0]!, /it does not answer for 180 s/);
+  match(world.lines[0]!, /it does not answer for 180 s/);
 });
 
 Deno.test("an engine that lost the run sends nothing", async () => {

@@ -66,8 +66,8 @@ async function life(home: Home, { tracked, kills = [], crash }: Life): Promise<s
   const store = (home.store as MemoryStore).restarted({ crash_after_appends: crash?.appends });
   const here = new Home(home.dir, { store, artifacts: home.artifacts });
   const head = (await home.store.head("a"))!;
-  const said: string[] = [];
-  const left = [...kills];
+  const lines: string[] = [];
+  const remainingKills = [...kills];
   const sent = Promise.withResolvers<void>();
   let answers = 0;
   const trackers = new Trackers(
@@ -80,11 +80,11 @@ async function life(home: Home, { tracked, kills = [], crash }: Life): Promise<s
         track: tracked.map((one) => ({ ...one, python, ...PATIENT })),
       },
       owns: () => Promise.resolve(true),
-      say: (text) => said.push(text),
+      say: (text) => lines.push(text),
       pause_ms: { first: 0, most: 0 },
       points_max: 2,
       start: async (start) => {
-        const kill = left.shift();
+        const kill = remainingKills.shift();
         const args = kill && [KILLED, kill.when, String(kill.nth)];
         const process = await startTracker({ ...start, ...(args && { args }) });
         return {
@@ -108,7 +108,7 @@ async function life(home: Home, { tracked, kills = [], crash }: Life): Promise<s
     await sent.promise;
     await trackers.stop();
   }
-  return said;
+  return lines;
 }
 
 async function pointsOf(home: Home): Promise<TrackPoint[]> {
@@ -164,8 +164,8 @@ Deno.test({
   fn: async () => {
     const home = await freshRun();
     const tracked = NAMES.map((name) => ({ name, ...TRACKED[name](home.dir).settings }));
-    const said = await life(home, { tracked });
-    deepStrictEqual(said.map((text) => text.split(":")[0]).toSorted(), [
+    const lines = await life(home, { tracked });
+    deepStrictEqual(lines.map((text) => text.split(":")[0]).toSorted(), [
       "tracker mlflow",
       "tracker tensorboard",
       "tracker trackio",

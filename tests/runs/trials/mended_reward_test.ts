@@ -6,18 +6,18 @@ import { FakeSampler } from "../../../testing/mod.ts";
 import type { Operator } from "../../../workers/mod.ts";
 import { execute, onlineConfig, scoredItem, stores } from "../../flows/fixtures.ts";
 
-type Asked = { items: { id: string; completion: string }[] };
+type ScoreArguments = { items: { id: string; completion: string }[] };
 
 /** Reward processes whose function raises for the completions that `broken` names. */
 function pool(broken: (completion: string) => boolean): Operator {
-  const result = ({ id, completion }: Asked["items"][number]) =>
+  const result = ({ id, completion }: ScoreArguments["items"][number]) =>
     broken(completion)
       ? scoredItem({ id, outcome: "error", error: "not written yet" })
       : scoredItem({ id, score: completion.length });
   return {
     call: (_, args) =>
       Promise.resolve({
-        outputs: [{ results: (args as Asked).items.map(result) }],
+        outputs: [{ results: (args as ScoreArguments).items.map(result) }],
         blobs: [],
         generation: 1,
       }),

@@ -25,14 +25,14 @@ async function rescored(home: Home, text: string, more: object = {}) {
 }
 
 /** Scores 1 to completions of more than 3 letters, and counts what it is asked. */
-function pool(asked: string[]): Operator {
+function pool(completions: string[]): Operator {
   return {
     call(op, args) {
       const answered = (output: unknown) =>
         Promise.resolve({ outputs: [output], blobs: [], generation: 1 });
       if (op === "identify") return answered({ code: "c", unit: "sample" });
       const { items } = args as { items: { id: string; completion: string }[] };
-      asked.push(...items.map(({ completion }) => completion));
+      completions.push(...items.map(({ completion }) => completion));
       return answered({
         results: items.map(({ id, completion }) =>
           scoredItem({ id, score: completion.length > 3 ? 1 : 0, code: "c" })
@@ -41,20 +41,20 @@ function pool(asked: string[]): Operator {
     },
   };
 }
-const OWN = "{ name: length, unit: characters, max: 8 }";
+const REWARD = "{ name: length, unit: characters, max: 8 }";
 
 for (const [name, overrides] of Object.entries({ grpo: {}, dapo: { algorithm: DAPO } })) {
   Deno.test(`the run's own rewards give every sample of ${name} what it has`, async () => {
     const home = await done(overrides);
     const rows = await home.store.read("a");
-    const found = await rescored(home, OWN);
+    const found = await rescored(home, REWARD);
     ok(found.samples >= 12);
     deepStrictEqual([found.changed, found.failures, found.most_changed], [0, {}, []]);
     deepStrictEqual(found.after, found.before);
     deepStrictEqual(found.parts.length, found.before);
     deepStrictEqual(await home.store.read("a"), rows, "nothing is recorded");
-    const left = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
-    deepStrictEqual(left.filter((name) => name.startsWith("rescore")), []);
+    const entries = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
+    deepStrictEqual(entries.filter((name) => name.startsWith("rescore")), []);
     await home.close();
   });
 }
@@ -78,17 +78,17 @@ const BY_CODE = Object.values(REWARDS).filter(({ kept }) => kept?.by === "code")
 for (const { name } of BY_CODE) {
   Deno.test(`a second rescore with ${name} uses what the first one kept`, async () => {
     const home = await done();
-    const asked: string[] = [];
+    const completions: string[] = [];
     const entry = name === "python" ? "name: my.py:f" : `name: ${name}`;
-    const first = await rescored(home, `{ ${entry} }`, { pool: pool(asked) });
-    strictEqual(asked.length + first.kept, 12);
-    const { length } = asked;
+    const first = await rescored(home, `{ ${entry} }`, { pool: pool(completions) });
+    strictEqual(completions.length + first.kept, 12);
+    const { length } = completions;
     ok(length > 0);
-    const second = await rescored(home, `{ ${entry} }`, { pool: pool(asked) });
-    deepStrictEqual([second.kept, asked.length], [12, length]);
+    const second = await rescored(home, `{ ${entry} }`, { pool: pool(completions) });
+    deepStrictEqual([second.kept, completions.length], [12, length]);
     deepStrictEqual({ ...second, kept: 0 }, { ...first, kept: 0 });
     const anew = `{ ${entry}, deterministic: false }`;
-    strictEqual((await rescored(home, anew, { pool: pool(asked) })).kept, 0);
+    strictEqual((await rescored(home, anew, { pool: pool(completions) })).kept, 0);
     await home.close();
   });
 }
@@ -115,7 +115,7 @@ Deno.test("programs are scored again by the reward worker itself", async () => {
 
 Deno.test("the run's shaping holds for the new rewards too, and a failure is counted", async () => {
   const home = await done({ reward_shaping: { token_cost: 0.25 } });
-  strictEqual((await rescored(home, OWN)).changed, 0);
+  strictEqual((await rescored(home, REWARD)).changed, 0);
   const { failures } = await rescored(home, "multiple_choice");
   deepStrictEqual(Object.keys(failures), ["reward_error"]);
   match(failures.reward_error!.detail!, /multiple_choice/);

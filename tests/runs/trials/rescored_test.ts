@@ -17,12 +17,12 @@ const sample = (
   detail: null,
   ...more,
 });
-const asked = { run: "a", labels: ["f"], kept: 3 };
+const summary = { run: "a", labels: ["f"], kept: 3 };
 
 Deno.test("compareScores() has means, quantiles, and what changed most", () => {
   const found = compareScores(
     [sample(0, 0), sample(1, 4, { draw: 7 }), sample(2, 2), sample(1, 0), sample(null, 2)],
-    asked,
+    summary,
   );
   deepStrictEqual(found.before, {
     samples: 4,
@@ -48,7 +48,7 @@ Deno.test("compareScores() counts samples without a reward by reason", () => {
   const failed = (reason: string, detail: string) => sample(1, null, { failed: reason, detail });
   const found = compareScores(
     [failed("reward_error", "first"), failed("reward_error", "second"), failed("reward_none", "n")],
-    asked,
+    summary,
   );
   deepStrictEqual(found.failures, {
     reward_error: { samples: 2, detail: "first" },

@@ -2,7 +2,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { DrainedError, InfrastructureError } from "../../../engine/mod.ts";
-import { ensureEnvironment, madeEnvironment } from "../../../workers/mod.ts";
+import { ensureEnvironment, existingEnvironment } from "../../../workers/mod.ts";
 import { Uv } from "../../../workers/environments/uv.ts";
 import { withHome } from "../fixtures.ts";
 import { NOWHERE, options, requirements, SHARED, wheels } from "./tiny_environments.ts";
@@ -48,12 +48,12 @@ Deno.test("a stop ends the creation of an environment at once, and the next use 
     await Deno.writeTextFile(join(path, "bin", "uv"), stubborn, { mode: 0o755 });
     const stop = new AbortController();
     const watcher = Deno.watchFs(home);
-    const making = ensureEnvironment("torch_cpu", {
+    const ensuring = ensureEnvironment("torch_cpu", {
       dir: home,
       requirements_dir: await requirements(home),
       signal: stop.signal,
     });
-    const ended = rejects(making, (error: Error) => {
+    const ended = rejects(ensuring, (error: Error) => {
       ok(error instanceof DrainedError && error.retryable && !error.counted, String(error));
       match(
         error.message,
@@ -79,7 +79,7 @@ Deno.test("a stop while a Python is looked for is no fault of that Python", () =
       await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen, signal }), DrainedError);
       await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen }), /does not run/);
     }
-    await rejects(madeEnvironment("torch_cpu", { dir, base: none, signal }), /^Error: Ctrl-C$/);
+    await rejects(existingEnvironment("torch_cpu", { dir, base: none, signal }), /^Error: Ctrl-C$/);
   }));
 
 Deno.test("a disk without room is found before anything is fetched", () =>
@@ -93,5 +93,5 @@ Deno.test("a disk without room is found before anything is fetched", () =>
           /disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. .*_ENV_DIR/,
       },
     );
-    deepStrictEqual(chosen.said, []);
+    deepStrictEqual(chosen.lines, []);
   }));

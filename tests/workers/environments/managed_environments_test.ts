@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { collectEnvironments, managedEnvironments } from "../../../workers/mod.ts";
 import { usedPlaces } from "../../../workers/environments/environments.ts";
 import { namesIn } from "../../../workers/environments/files_on_disk.ts";
-import { madeOnce, placeOf } from "../../../workers/environments/made_once.ts";
+import { createOnce, placeOf } from "../../../workers/environments/create_once.ts";
 import { PYTHON, withHome } from "../fixtures.ts";
 
 const NOW = Date.now() + 7_200_000;
@@ -15,7 +15,7 @@ const older = (dir: string) => placeOf(dir, { name: "torch_cpu", text: "older", 
 /** Makes an environment of 5 bytes that a lock of an older release named. */
 async function unused(dir: string) {
   const place = older(dir);
-  await madeOnce(place, {
+  await createOnce(place, {
     onWait: () => {},
     check: () => Promise.resolve({ packages: {}, missing: [] }),
     make: async (path) => {
@@ -59,8 +59,8 @@ Deno.test("collectEnvironments() removes the unused and leftovers, and nothing e
   withHome(async (dir) => {
     const wanted = await used(dir);
     const { path } = await unused(dir);
-    const [told, packages] = [`${path}/holdfast.json`, `${path}/packages.json`];
-    const facts = (await Deno.stat(told)).size + (await Deno.stat(packages)).size;
+    const [factsFile, packages] = [`${path}/holdfast.json`, `${path}/packages.json`];
+    const facts = (await Deno.stat(factsFile)).size + (await Deno.stat(packages)).size;
     await Deno.mkdir(`${path}.0a1b2c3d.making`);
     await Deno.writeTextFile(`${path}.0a1b2c3d.making/half`, "123");
     await Deno.mkdir(`${dir}/.removing-${crypto.randomUUID()}`);

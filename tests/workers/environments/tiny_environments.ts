@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { environmentsDir } from "../../../workers/mod.ts";
 import { basePython } from "../../../workers/environments/python_interpreter.ts";
-import { Making } from "../../../workers/environments/making.ts";
+import { Creation } from "../../../workers/environments/creation.ts";
 import { Uv } from "../../../workers/environments/uv.ts";
 
 /**
@@ -53,7 +53,7 @@ export const SHARED = await (async () => {
   const python = await basePython();
   const uv = await Uv.place(environmentsDir(), python);
   // This machine's own uv, so that no test fetches one.
-  await Uv.of(environmentsDir(), { python, making: new Making(uv, {}) });
+  await Uv.of(environmentsDir(), { python, creation: new Creation(uv, {}) });
   return { locked: await wheels(dir, ["tiny_pytorch", "tiny_cuda", "tiny_module"]), python, uv };
 })();
 
@@ -79,10 +79,10 @@ export async function requirements(
 export async function options(dir: string, changed: Partial<Record<string, string>> = {}) {
   const mine = await Uv.place(dir, SHARED.python);
   await Deno.symlink(SHARED.uv.path, mine.path);
-  const said: string[] = [];
+  const lines: string[] = [];
   const onProgress = ({ text, passing }: { text: string; passing: boolean }) =>
-    void (passing || said.push(text));
-  return { dir, requirements_dir: await requirements(dir, changed), onProgress, said };
+    void (passing || lines.push(text));
+  return { dir, requirements_dir: await requirements(dir, changed), onProgress, lines };
 }
 
 /** Which of the tiny packages an environment has. */

@@ -7,8 +7,8 @@ import { PROCESS_CASES } from "../failure_cases/process.ts";
 
 Deno.test("classify() reads every case of the catalogue as it must be read", () => {
   const cases = [...COMMUNICATION_CASES, ...PROCESS_CASES];
-  const read = cases.map(([name, given]) => {
-    const { observed, kind, role } = classify(given);
+  const read = cases.map(([name, evidence]) => {
+    const { observed, kind, role } = classify(evidence);
     return [name, observed, kind, role, POLICY[kind].cause];
   });
   deepStrictEqual(read, cases.map(([name, , wanted]) => [name, ...wanted]));

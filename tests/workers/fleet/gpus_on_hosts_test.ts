@@ -9,18 +9,18 @@ import {
 } from "../../../workers/fleet/gpus_on_hosts.ts";
 import { SamplerConfig, samplerGroup, TrainerConfig, trainerGroup } from "../../../workers/mod.ts";
 
-function host(name: string, gpus: string[], own: Partial<HostGpus> = {}): HostGpus {
-  return { host: name, gpus, gpu_order: "PCI_BUS_ID", shared: true, ...own };
+function host(name: string, gpus: string[], changes: Partial<HostGpus> = {}): HostGpus {
+  return { host: name, gpus, gpu_order: "PCI_BUS_ID", shared: true, ...changes };
 }
 
-const trainer = (ranks: number, own: Record<string, unknown> = {}): GroupOnHosts => ({
-  ...trainerGroup(TrainerConfig.parse({ engine: "deepspeed", device: "cuda", ranks, ...own }), {
+const trainer = (ranks: number, changes: Record<string, unknown> = {}): GroupOnHosts => ({
+  ...trainerGroup(TrainerConfig.parse({ engine: "deepspeed", device: "cuda", ranks, ...changes }), {
     seed: 0,
   }),
   role: "trainer",
 });
-const sampler = (replica: number, own: Record<string, unknown> = {}): GroupOnHosts => ({
-  ...samplerGroup(SamplerConfig.parse({ engine: "vllm", device: "cuda", ...own }), {
+const sampler = (replica: number, changes: Record<string, unknown> = {}): GroupOnHosts => ({
+  ...samplerGroup(SamplerConfig.parse({ engine: "vllm", device: "cuda", ...changes }), {
     seed: 0,
     replica,
   }),
@@ -28,8 +28,8 @@ const sampler = (replica: number, own: Record<string, unknown> = {}): GroupOnHos
 });
 
 type Options = { excluded?: string[]; placed?: [string, HostPlace][] };
-function places(groups: GroupOnHosts[], hosts: HostGpus[], given: Options = {}) {
-  const { excluded = [], placed = [] } = given;
+function places(groups: GroupOnHosts[], hosts: HostGpus[], options: Options = {}) {
+  const { excluded = [], placed = [] } = options;
   return placeOnHosts(groups, {
     hosts,
     excluded: new Set(excluded),

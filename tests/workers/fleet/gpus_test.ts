@@ -108,9 +108,9 @@ Deno.test("placeGpus(): devices are places in CUDA_VISIBLE_DEVICES, each for one
 Deno.test("placeGpus(): a value model comes after the trainer, before the samplers", () => {
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
   const sampler = SamplerConfig.parse({ engine: "vllm" });
-  const placed = (count: number, own: Record<string, unknown> = {}) => {
+  const placed = (count: number, changes: Record<string, unknown> = {}) => {
     const found = placeGpus(
-      planned({ trainer, value_model: ValueModelConfig.parse(own), sampler }),
+      planned({ trainer, value_model: ValueModelConfig.parse(changes), sampler }),
       machine(count),
     );
     return [found.trainer, found.critic, ...samplersOf(found)].map((place) =>

@@ -185,16 +185,16 @@ Deno.test("WorkerGroup gets its whole budget back with every completed operation
 
 Deno.test("WorkerGroup counts a failure of both the task and the group once", () => {
   const owned = gate();
-  let asked = false;
+  let isAsked = false;
   const report = { cause: "exit" as const, exit_code: 7, message: "ended with exit code 7" };
   const script = trainer({
     train: () => {
-      asked = true;
+      isAsked = true;
       throw new FakeFailure(report);
     },
     score: () => "fine",
   });
-  const owns = () => asked ? owned.opened.then(() => true) : Promise.resolve(true);
+  const owns = () => isAsked ? owned.opened.then(() => true) : Promise.resolve(true);
   return withFakes(script, async ({ workers, agents, events }) => {
     const group = workers.group(groupSpec());
     await rejects(group.call("train", null, KEY), /exit code 7/);

@@ -27,16 +27,16 @@ Deno.test("HostAgent reports a hub that cannot be announced, and no later error"
       terminate: () => {},
       close: () => Promise.resolve(),
     };
-    const asked = gate();
+    const secondAsk = gate();
     let asks = 0;
     const owns = () => {
       asks += 1;
-      if (asks === 2) asked.open();
+      if (asks === 2) secondAsk.open();
       return Promise.resolve(asks === 1);
     };
     await rejects(engine({ door, owns }), /No space left on device/);
     agents[0]!.exit();
-    await asked.opened; // The adoption fails: unhandled, it would end the whole test run.
+    await secondAsk.opened; // The adoption fails: unhandled, it would end the whole test run.
   });
 });
 

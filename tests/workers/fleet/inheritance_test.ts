@@ -121,8 +121,8 @@ Deno.test("Inheritance: an unwanted group ends, and its name starts a new genera
     );
     await started.opened;
     const { workers } = await engine();
-    workers.dismissLeft("trainer_redo");
-    workers.dismissLeft("critic_redo"); // Nobody left one.
+    workers.dismissInherited("trainer_redo");
+    workers.dismissInherited("critic_redo"); // Nobody left one.
     const other = workers.group(groupSpec());
     await other.call("score", null, { ...FIRST, key: "other" }); // Comes after it.
     const stopped = agents[0]!.received.filter(({ type }) => type === "stop_group");

@@ -25,14 +25,14 @@ const silent = () => Promise.reject(new Error("no route"));
 Deno.test("Tenure.owns() is true while the store and the announcement say so", async () => {
   const { tenure, events } = bench();
   deepStrictEqual([await tenure.owns(), await tenure.owns(), events], [true, true, []]);
-  deepStrictEqual([tenure.ended, tenure.left], [null, false]);
+  deepStrictEqual([tenure.ended, tenure.hasLeft], [null, false]);
 });
 
 Deno.test("Tenure ends once the store says that another engine has the run", async () => {
   const { tenure, events } = bench({ owns: () => Promise.resolve(false) });
   deepStrictEqual([await tenure.owns(), await tenure.owns()], [false, false]);
   deepStrictEqual(events, [["leave", "fenced"], ["fenced", null]]);
-  strictEqual(tenure.ended instanceof FencedError && tenure.left, true);
+  strictEqual(tenure.ended instanceof FencedError && tenure.hasLeft, true);
 });
 
 Deno.test("Tenure ends when another engine announced itself, and names its epoch", async () => {
@@ -46,15 +46,15 @@ Deno.test("Tenure ends when another engine announced itself, and names its epoch
 });
 
 Deno.test("Tenure asks a silent store ten times, then leaves everything", async () => {
-  let asked = 0;
-  const { tenure, events, clock } = bench({ owns: () => (asked++, silent()) });
+  let asks = 0;
+  const { tenure, events, clock } = bench({ owns: () => (asks++, silent()) });
   const owned = tenure.owns();
   for (let i = 1; i < 10; i++) {
     await clock.untilSleeping();
-    strictEqual(asked, i);
+    strictEqual(asks, i);
     await clock.advance(1000);
   }
-  deepStrictEqual([await owned, asked, tenure.left], [false, 10, true]);
+  deepStrictEqual([await owned, asks, tenure.hasLeft], [false, 10, true]);
   deepStrictEqual(events, [["leave", "infrastructure"]]); // Nobody else has it for certain.
 });
 
@@ -72,7 +72,7 @@ Deno.test("Tenure continues when a silent store answers again", async () => {
 Deno.test("Tenure.end() keeps the processes this engine's, and owns() false", async () => {
   const { tenure, events } = bench();
   tenure.end(new CancelledError("stopped"));
-  deepStrictEqual([await tenure.owns(), tenure.left, events], [false, false, []]);
+  deepStrictEqual([await tenure.owns(), tenure.hasLeft, events], [false, false, []]);
   tenure.fenced(9); // After its end nothing is news.
   deepStrictEqual(events, []);
 });

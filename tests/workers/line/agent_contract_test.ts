@@ -8,7 +8,7 @@ import { systemClock } from "../../../engine/mod.ts";
 import type { AgentLink } from "../../../workers/line/agent_link.ts";
 import { type AgentMessage, Hub, type Launcher, localLauncher } from "../../../workers/mod.ts";
 import { FakeAgent, type FakeIO } from "../../../testing/mod.ts";
-import { homeNonce, ownNonce } from "../../../workers/processes/process_sweep.ts";
+import { homeNonce, processNonce } from "../../../workers/processes/process_sweep.ts";
 import { Events, withHome } from "../fixtures.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_PYTHON") ?? "";
@@ -38,13 +38,13 @@ const fake: Launcher = {
 };
 
 async function real(home: string): Promise<Launcher> {
-  const nonce = ownNonce(await homeNonce(home), "run");
+  const nonce = processNonce(await homeNonce(home), "run");
   const dirs = { home, artifacts_dir: `${home}/artifacts`, faults_dir: `${home}/faults` };
   return localLauncher({ python, nonce, ...dirs, clock: systemClock });
 }
 
 /** What of a message is the protocol's, and not this machine's. */
-function said(message: AgentMessage): unknown {
+function compared(message: AgentMessage): unknown {
   switch (message.type) {
     case "hello":
       return {
@@ -117,8 +117,8 @@ class Side {
     await this.heard.until((m) => (m.type === "result" || m.type === "error") && m.task === task);
   }
 
-  get said(): unknown[] {
-    return this.heard.all.filter(({ type }) => !UNCOMPARED.has(type)).map(said);
+  get comparedMessages(): unknown[] {
+    return this.heard.all.filter(({ type }) => !UNCOMPARED.has(type)).map(compared);
   }
 }
 
@@ -159,7 +159,7 @@ async function play(
   const cancelled = one.task("sleep_until_cancelled", {});
   one.link.send({ type: "cancel", task: cancelled });
   await one.answer(cancelled);
-  const left = one.task("sleep_until_cancelled", {});
+  const sleeping = one.task("sleep_until_cancelled", {});
   // It has the task by then: frames come in order.
   await one.heard.next((m) => m.type === "heartbeat");
   await one.heard.next((m) => m.type === "heartbeat");
@@ -170,8 +170,8 @@ async function play(
   await two.heard.until((m) => m.type === "hello");
   // Kept since the first engine had it: nobody released it.
   await two.heard.until((m) => m.type === "result");
-  two.link.send({ type: "cancel", task: left });
-  await two.answer(left);
+  two.link.send({ type: "cancel", task: sleeping });
+  await two.answer(sleeping);
   await two.answer(two.task("echo", { x: 3 }));
   two.link.send({ type: "stop_group", group: "trainer", generation: 1, grace_ms: 2000 });
   await two.heard.until((m) => m.type === "group" && m.state === "stopped");
@@ -180,7 +180,7 @@ async function play(
   await agent.destroy();
   await next.close();
   await hub.close();
-  return { first: one.said, second: two.said, exit };
+  return { first: one.comparedMessages, second: two.comparedMessages, exit };
 }
 
 Deno.test({

@@ -101,8 +101,10 @@ Deno.test("AgentLink tells an agent how long a reclaimed host has left", () => {
   const { link } = linkWith();
   const sockets = [new FakeSocket(), new FakeSocket()];
   for (const socket of sockets) link.attach(socket, hello());
-  const told = sockets.flatMap(({ sent }) => sent).filter((message) => message.type === "welcome");
-  deepStrictEqual(told.map((welcome) => welcome.preempt_grace_ms), [40_000, 40_000]);
+  const welcomes = sockets.flatMap(({ sent }) => sent).filter((message) =>
+    message.type === "welcome"
+  );
+  deepStrictEqual(welcomes.map((welcome) => welcome.preempt_grace_ms), [40_000, 40_000]);
 });
 
 Deno.test("AgentLink resends exactly the unacknowledged messages after a reconnect", () => {

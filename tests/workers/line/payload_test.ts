@@ -47,11 +47,11 @@ Deno.test("outputsOf() restores every output and the operation's own blobs", () 
   const long = text.map((short) => short + "x".repeat(LIMITS.inline_bytes_max));
   const outputs = fc.array(fc.oneof({ weight: 4, arbitrary: text }, long), { maxLength: 4 });
   fc.assert(
-    fc.property(outputs, fc.nat(3), (values, own) => {
-      const given = Array.from({ length: own }, (_, i) => new Uint8Array([i]));
-      const blobs = [...given];
+    fc.property(outputs, fc.nat(3), (values, count) => {
+      const initial = Array.from({ length: count }, (_, i) => new Uint8Array([i]));
+      const blobs = [...initial];
       const sent = values.map((value) => outputOf(JSON.stringify(value), blobs));
-      deepStrictEqual(outputsOf(sent, { task, blobs }), { outputs: values, blobs: given });
+      deepStrictEqual(outputsOf(sent, { task, blobs }), { outputs: values, blobs: initial });
     }),
     { numRuns: 30 },
   );

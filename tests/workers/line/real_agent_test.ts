@@ -257,7 +257,7 @@ type Abandoned = {
   engine: Deno.ChildProcess;
   pids: number[];
   file: string;
-  said: () => Promise<string>;
+  nextLine: () => Promise<string>;
 };
 
 /** An engine that runs an operation which ends once `file` is there. */
@@ -268,8 +268,8 @@ async function abandoned(home: string, { grace_ms }: { grace_ms: number }): Prom
   const engine = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" })
     .spawn();
   const reader = engine.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const said = async () => (await reader.read()).value?.trim() ?? "";
-  return { engine, pids: JSON.parse(await said()), file, said };
+  const nextLine = async () => (await reader.read()).value?.trim() ?? "";
+  return { engine, pids: JSON.parse(await nextLine()), file, nextLine };
 }
 
 const SECOND = { run: "run", epoch: 2, attempt: 2, python, env: { PYTHONPATH: ECHO_PATH } };
@@ -279,7 +279,7 @@ const SAME = { ranks: 2, python, spec: { children: 1 } };
  * The second engine's calls, as a stage that starts again makes them. The ranks show whether they
  * are the first engine's.
  */
-async function goOn(workers: Workers, { file, pids }: Abandoned): Promise<void> {
+async function resume(workers: Workers, { file, pids }: Abandoned): Promise<void> {
   const group = workers.group(groupSpec(SAME));
   const counted = await group.call("count", {}, { ...KEY, attempt: 2, since_attempt: 1 });
   deepStrictEqual(
@@ -321,7 +321,7 @@ Deno.test({
       const events = new Events<WorkersEvent>();
       const workers = await Workers.start({ ...SECOND, home, onEvent: events.push });
       try {
-        await goOn(workers, first);
+        await resume(workers, first);
         ok(events.all.some((event) => event.type === "agent" && event.state === "adopted"));
       } finally {
         await workers.stop();
@@ -341,10 +341,10 @@ Deno.test({
       const hub = await Deno.readTextFile(`${home}/runs/run/hub.json`);
       try {
         first.engine.kill("SIGCONT");
-        strictEqual(await first.said(), "fenced");
+        strictEqual(await first.nextLine(), "fenced");
         await first.engine.status;
         strictEqual(await Deno.readTextFile(`${home}/runs/run/hub.json`), hub);
-        await goOn(workers, first);
+        await resume(workers, first);
       } finally {
         await workers.stop();
       }

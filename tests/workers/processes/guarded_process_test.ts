@@ -17,11 +17,11 @@ async function groupOf(pid: number): Promise<string> {
 }
 
 Deno.test("the terminal's Ctrl-C reaches no process that runCommand() or runPython() starts", async () => {
-  const own = await groupOf(Deno.pid);
+  const testGroup = await groupOf(Deno.pid);
   const { lines } = await runCommand([python, "-c", "import os; print(os.getpgrp())"]);
   const { stdout } = await runPython(python, running("import os; print(os.getpgrp())"));
   const groups = [lines[0]!, stdout.split("\n")[0]!];
-  deepStrictEqual(groups.map((group) => [/^\d+$/.test(group), group === own]), [
+  deepStrictEqual(groups.map((group) => [/^\d+$/.test(group), group === testGroup]), [
     [true, false],
     [true, false],
   ]);

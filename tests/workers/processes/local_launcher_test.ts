@@ -2,14 +2,14 @@ import { match, strictEqual } from "node:assert/strict";
 import { systemClock } from "../../../engine/mod.ts";
 import { IMPORT_FIX } from "../../../workers/failures/causes.ts";
 import { localLauncher } from "../../../workers/mod.ts";
-import { homeNonce, ownNonce } from "../../../workers/processes/process_sweep.ts";
+import { homeNonce, processNonce } from "../../../workers/processes/process_sweep.ts";
 
 /** An agent whose interpreter is this shell script. */
 async function launched(script: string) {
   const home = await Deno.makeTempDir({ prefix: "launcher_" });
   const python = `${home}/python`;
   await Deno.writeTextFile(python, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const nonce = ownNonce(await homeNonce(home), "run");
+  const nonce = processNonce(await homeNonce(home), "run");
   const places = { home, artifacts_dir: `${home}/artifacts`, faults_dir: `${home}/faults` };
   const launcher = localLauncher({ python, nonce, clock: systemClock, ...places });
   return {

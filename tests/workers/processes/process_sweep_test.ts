@@ -8,7 +8,7 @@ import {
   NONCE_VARIABLE,
   nonceCarriers,
   nonceText,
-  ownNonce,
+  processNonce,
   processStart,
   processUsing,
   sameNonce,
@@ -29,14 +29,14 @@ function sleeper(nonce: Nonce): Deno.ChildProcess {
 
 Deno.test("sweep() ends only the chosen carriers, in whatever session they are", async () => {
   const home = crypto.randomUUID();
-  const doomed = ownNonce(home, "run");
-  const spared = ownNonce(home, "other");
+  const doomed = processNonce(home, "run");
+  const spared = processNonce(home, "other");
   const children = [sleeper(doomed), sleeper(doomed), sleeper(spared)];
   try {
     strictEqual(nonceCarriers().filter(({ nonce }) => nonce.home === home).length, 3);
     strictEqual(await sweep(sameNonce(doomed), { clock: systemClock }), 2);
-    const left = nonceCarriers().filter(({ nonce }) => nonce.home === home);
-    deepStrictEqual(left.map(({ pid }) => pid), [children[2]!.pid]);
+    const survivors = nonceCarriers().filter(({ nonce }) => nonce.home === home);
+    deepStrictEqual(survivors.map(({ pid }) => pid), [children[2]!.pid]);
   } finally {
     await sweep((nonce) => nonce.home === home, { clock: systemClock });
     await Promise.all(children.map((child) => child.status));
@@ -44,37 +44,37 @@ Deno.test("sweep() ends only the chosen carriers, in whatever session they are",
 });
 
 Deno.test("a nonce tells the hosts of a run apart: each ends and keeps its own", async () => {
-  const own = { ...ownNonce(crypto.randomUUID(), "run"), host: "one" };
-  const other = { ...own, host: "two" };
-  const here = { ...own, host: undefined };
-  const processes = [own, other, here].map(sleeper);
+  const runNonce = { ...processNonce(crypto.randomUUID(), "run"), host: "one" };
+  const other = { ...runNonce, host: "two" };
+  const here = { ...runNonce, host: undefined };
+  const processes = [runNonce, other, here].map(sleeper);
   try {
-    strictEqual(await sweep(sameNonce(own), { clock: systemClock }), 1);
+    strictEqual(await sweep(sameNonce(runNonce), { clock: systemClock }), 1);
     strictEqual((await processes[0]!.status).signal, "SIGKILL");
-    const isLeft = leftBehind(own, [other]);
-    deepStrictEqual([own, other, here].map(isLeft), [true, false, true]);
-    const carried = nonceCarriers().filter(({ nonce }) => nonce.home === own.home);
+    const isAbandoned = leftBehind(runNonce, [other]);
+    deepStrictEqual([runNonce, other, here].map(isAbandoned), [true, false, true]);
+    const carried = nonceCarriers().filter(({ nonce }) => nonce.home === runNonce.home);
     deepStrictEqual(new Set(carried.map(({ nonce }) => nonce.host)), new Set(["two", undefined]));
   } finally {
-    await sweep((nonce) => nonce.home === own.home, { clock: systemClock });
+    await sweep((nonce) => nonce.home === runNonce.home, { clock: systemClock });
     await Promise.all(processes.map(({ status }) => status));
   }
 });
 
 Deno.test("leftBehind() is what earlier engines of the run and dead engines left", () => {
-  const own = ownNonce("h", "run");
-  const isLeft = leftBehind(own);
+  const runNonce = processNonce("h", "run");
+  const isAbandoned = leftBehind(runNonce);
   const dead = { engine_pid: 2 ** 22 - 1, engine_start: "1" };
   // The pid lives, but it is another process.
   const recycled = { engine_pid: process.pid, engine_start: "1" };
   deepStrictEqual(
     {
-      sameRun: isLeft(own),
-      sameRunOfDead: isLeft({ ...own, ...dead }),
-      otherRunAlive: isLeft({ ...own, run: "other" }),
-      otherRunDead: isLeft({ ...own, run: "other", ...dead }),
-      otherRunRecycled: isLeft({ ...own, run: "other", ...recycled }),
-      otherHome: isLeft({ ...own, home: "another", ...dead }),
+      sameRun: isAbandoned(runNonce),
+      sameRunOfDead: isAbandoned({ ...runNonce, ...dead }),
+      otherRunAlive: isAbandoned({ ...runNonce, run: "other" }),
+      otherRunDead: isAbandoned({ ...runNonce, run: "other", ...dead }),
+      otherRunRecycled: isAbandoned({ ...runNonce, run: "other", ...recycled }),
+      otherHome: isAbandoned({ ...runNonce, home: "another", ...dead }),
     },
     {
       sameRun: true,

@@ -15,9 +15,9 @@ Deno.test("runCommand() gives the exit code and the lines of both streams", asyn
 });
 
 Deno.test("runCommand() keeps the last 400 lines, and tells of each", async () => {
-  let told = 0;
-  const { lines, success } = await runCommand(sh("seq 1000"), { onLine: () => void told++ });
-  deepStrictEqual([success, told, lines.length], [true, 1000, 400]);
+  let lineCount = 0;
+  const { lines, success } = await runCommand(sh("seq 1000"), { onLine: () => void lineCount++ });
+  deepStrictEqual([success, lineCount, lines.length], [true, 1000, 400]);
   deepStrictEqual([lines[0], lines.at(-1)], ["601", "1000"]);
 });
 
@@ -54,12 +54,12 @@ Deno.test("runCommand() gives the command no input to wait for", async () => {
 });
 
 Deno.test("runCommand() with a group of its own gives code and lines, and leaves the terminal's", async () => {
-  const own = new TextDecoder().decode(
+  const testGroup = new TextDecoder().decode(
     (await new Deno.Command("ps", { args: ["-o", "pgid=", "-p", `${Deno.pid}`] }).output()).stdout,
   );
   const { code, lines } = await runCommand(sh("ps -o pgid= -p $$; cat; exit 3"));
   deepStrictEqual([code, lines.length], [3, 1]);
-  ok(lines[0] !== own.trimEnd(), String(lines[0]));
+  ok(lines[0] !== testGroup.trimEnd(), String(lines[0]));
 });
 
 /** Ends when no process has the fifo open for writing any more. */

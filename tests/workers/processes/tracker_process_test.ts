@@ -1,6 +1,10 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { systemClock } from "../../../engine/mod.ts";
-import { leftBehind, nonceCarriers, ownNonce } from "../../../workers/processes/process_sweep.ts";
+import {
+  leftBehind,
+  nonceCarriers,
+  processNonce,
+} from "../../../workers/processes/process_sweep.ts";
 import { endEarlierTrackers, startTracker } from "../../../workers/processes/tracker_process.ts";
 import { homeNonce } from "../../../workers/processes/process_sweep.ts";
 import { withHome } from "../fixtures.ts";
@@ -65,11 +69,11 @@ Deno.test("the end of a process ends what it started, and no other tracker", asy
       new Set(["~tracker.b_1"]),
     );
     // A start of workers leaves the trackers of its own engine alone.
-    const own = ownNonce(nonce, "run");
-    ok(carriersOf(nonce).every((carrier) => !leftBehind(own)(carrier.nonce)));
+    const engineNonce = processNonce(nonce, "run");
+    ok(carriersOf(nonce).every((carrier) => !leftBehind(engineNonce)(carrier.nonce)));
     ok(
       carriersOf(nonce).every((carrier) =>
-        leftBehind({ ...own, engine_pid: own.engine_pid + 1 })(carrier.nonce)
+        leftBehind({ ...engineNonce, engine_pid: engineNonce.engine_pid + 1 })(carrier.nonce)
       ),
     );
     await endEarlierTrackers({ home, run: "run" });

@@ -11,7 +11,7 @@ Deno.test("the reward operations take what the rewards' room declares", () => {
     RewardConfig.parse({ name: "reward_model", path: "/rm" }),
   ]);
   const process = processOf({ env: ["HF_TOKEN"], cpu_s: null });
-  const asked = {
+  const request = {
     function: "my.py:f",
     style: null,
     settings: null,
@@ -20,13 +20,13 @@ Deno.test("the reward operations take what the rewards' room declares", () => {
     shared,
   };
   const items = [{ id: "0", completion: "a", tokens: 1, token_ids: [7], stop: "stop" }];
-  deepStrictEqual(score.args.parse({ ...asked, items }), { ...asked, process, items });
+  deepStrictEqual(score.args.parse({ ...request, items }), { ...request, process, items });
   strictEqual(
     score_by_model.args.safeParse({ model: judge!.model, shared, items }).success,
     true,
   );
   const short = items.map(({ token_ids: _, ...item }) => item);
-  strictEqual(score.args.safeParse({ ...asked, items: short }).success, false);
+  strictEqual(score.args.safeParse({ ...request, items: short }).success, false);
 });
 
 Deno.test("the reward worker starts with its first use, in the trainer's environment", () => {

@@ -147,10 +147,10 @@ for (const [name, damage] of Object.entries(DAMAGE)) {
     await damage(`${bench.dir}/checkpoints/4`);
     bench.restarted();
     strictEqual(await bench.digest(versions[4]!), digest);
-    const told = bench.recoveries.map(({ action, batches_redone }) =>
+    const recoveries = bench.recoveries.map(({ action, batches_redone }) =>
       `${action} ${batches_redone}`
     );
-    deepStrictEqual(told, ["set_aside 0", "load_checkpoint 2"]);
+    deepStrictEqual(recoveries, ["set_aside 0", "load_checkpoint 2"]);
     const [row] = bench.rows.filter(({ kind }) => kind === "note/checkpoint_set_aside");
     const { file, expected, found, to } = row!.value as Record<string, string>;
     strictEqual(file, "weights.json");
@@ -169,8 +169,10 @@ Deno.test("Materialiser redoes the chain from the base without a whole checkpoin
   for (const number of [2, 4]) await DAMAGE["a flipped bit"]!(`${bench.dir}/checkpoints/${number}`);
   bench.restarted();
   strictEqual(await bench.digest(versions[4]!), digest);
-  const told = bench.recoveries.map(({ action, batches_redone }) => `${action} ${batches_redone}`);
-  deepStrictEqual(told, ["set_aside 0", "set_aside 0", "load_base 4"]);
+  const recoveries = bench.recoveries.map(({ action, batches_redone }) =>
+    `${action} ${batches_redone}`
+  );
+  deepStrictEqual(recoveries, ["set_aside 0", "set_aside 0", "load_base 4"]);
 });
 
 Deno.test("Materialiser: a damaged batch fails the redo with the artifact's name", async () => {

@@ -1,11 +1,11 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import { TrainerConfig } from "../../../workers/mod.ts";
 import {
-  askedReplans,
   microBatchTokensMax,
   type Replan,
   REPLAN_FIELDS,
   replanned,
+  requestedReplans,
   roundOf,
 } from "../../../workers/trainer/replan.ts";
 
@@ -43,30 +43,30 @@ Deno.test("microBatchTokensMax() is the last replan's, or the configured one", (
   strictEqual(microBatchTokensMax(64, replans, "value_model"), 8);
 });
 
-Deno.test("askedReplans() gives a row for what changes, and none for what is so already", () => {
-  const asked = { "trainer.ranks": 4, "trainer.micro_batch_tokens_max": 4096 };
-  deepStrictEqual(askedReplans(trainer, [], asked), [
+Deno.test("requestedReplans() gives a row for what changes, and none for what is so already", () => {
+  const requested = { "trainer.ranks": 4, "trainer.micro_batch_tokens_max": 4096 };
+  deepStrictEqual(requestedReplans(trainer, [], requested), [
     { round: null, cause: "asked", field: "trainer.ranks", from: 2, to: 4 },
   ]);
-  deepStrictEqual(askedReplans(trainer, [], { "value_model.ranks": 4 }), []);
+  deepStrictEqual(requestedReplans(trainer, [], { "value_model.ranks": 4 }), []);
 });
 
-Deno.test("askedReplans() counts from the replans so far", () => {
-  const asked = { "trainer.micro_batch_tokens_max": 4096 };
-  const [row] = askedReplans(trainer, [halved(1024)], asked);
+Deno.test("requestedReplans() counts from the replans so far", () => {
+  const requested = { "trainer.micro_batch_tokens_max": 4096 };
+  const [row] = requestedReplans(trainer, [halved(1024)], requested);
   deepStrictEqual([row!.from, row!.to], [1024, 4096]);
 });
 
-Deno.test("askedReplans() refuses a value that the setting refuses, by name", () => {
-  throws(() => askedReplans(trainer, [], { "trainer.ranks": 0 }), {
+Deno.test("requestedReplans() refuses a value that the setting refuses, by name", () => {
+  throws(() => requestedReplans(trainer, [], { "trainer.ranks": 0 }), {
     code: "invalid_input",
     message: /^Cannot resume with trainer\.ranks=0: /,
   });
 });
 
-Deno.test("askedReplans() refuses several ranks for the engine of one process", () => {
+Deno.test("requestedReplans() refuses several ranks for the engine of one process", () => {
   const one = { ...trainer, engine: "torch" as const, ranks: 1 };
-  throws(() => askedReplans(one, [], { "trainer.ranks": 2 }), {
+  throws(() => requestedReplans(one, [], { "trainer.ranks": 2 }), {
     message:
       "Cannot resume with trainer.ranks=2 because trainer.engine is torch, which is one process",
   });

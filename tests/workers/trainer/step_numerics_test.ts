@@ -32,9 +32,9 @@ async function trained(unusual: Partial<Numerics>, options: { non_finite_max?: n
       numerics: async (tokens) => ({ ...await ranks.numerics(tokens), ...numerics }),
       ...options,
     });
-    const asked = (op: string) =>
+    const callsOf = (op: string) =>
       ranks.calls.filter((call) => call.op === op).map((call) => call.args as object);
-    return { trainer, asked };
+    return { trainer, callsOf };
   };
   const first = open(unusual);
   await writeFakeModel(`${dir}/model`, 0.5);
@@ -47,8 +47,8 @@ async function trained(unusual: Partial<Numerics>, options: { non_finite_max?: n
     updates: [[0]],
   });
   const work = { policy: base, batch, loss: batch, optimizer, micro_batch_tokens_max: 64 };
-  const made = await first.trainer.train(work, caller);
-  recorded.push({ kind: "note/version", key: made.policy.version, value: made.note });
+  const step = await first.trainer.train(work, caller);
+  recorded.push({ kind: "note/version", key: step.policy.version, value: step.note });
   const read = async ({ record }: Policy) =>
     await artifacts.getJson(record) as Record<string, unknown>;
   return {
@@ -57,8 +57,8 @@ async function trained(unusual: Partial<Numerics>, options: { non_finite_max?: n
     caller,
     dir,
     base: await read(base),
-    record: await read(made.policy),
-    policy: made.policy,
+    record: await read(step.policy),
+    policy: step.policy,
   };
 }
 
@@ -67,7 +67,7 @@ Deno.test("a step receives its cut and its limit of skips, and records the cut",
     { logits_chunk_tokens: 128, packing: true, lora: LORA },
     { non_finite_max: 5 },
   );
-  const { logits_chunk_tokens, packing, non_finite_max } = first.asked("train")[0] as Record<
+  const { logits_chunk_tokens, packing, non_finite_max } = first.callsOf("train")[0] as Record<
     string,
     unknown
   >;
@@ -97,15 +97,19 @@ Deno.test("a score and an evaluation meet the model as the steps do", async () =
     .catch(() => undefined);
   await first.trainer.evaluate({ ...work, loss: policy.record }, caller).catch(() => undefined);
   for (const op of ["score", "evaluate"]) {
-    const { logits_chunk_tokens, packing } = first.asked(op)[0] as Record<string, unknown>;
+    const { logits_chunk_tokens, packing } = first.callsOf(op)[0] as Record<string, unknown>;
     deepStrictEqual([logits_chunk_tokens, packing], [128, true], op);
   }
 });
 
 Deno.test("a step and a base record everything that their ids depend on", async () => {
   const { first, record, base } = await trained({});
-  const asked = trainerRole.operations.train.args.parse(first.asked("train")[0]);
-  deepStrictEqual([asked.logits_chunk_tokens, asked.packing, asked.non_finite_max], [
+  const stepArguments = trainerRole.operations.train.args.parse(first.callsOf("train")[0]);
+  deepStrictEqual([
+    stepArguments.logits_chunk_tokens,
+    stepArguments.packing,
+    stepArguments.non_finite_max,
+  ], [
     4096,
     false,
     null,
@@ -126,7 +130,7 @@ Deno.test("a redo uses the recorded cut and has no limit of skipped steps", asyn
   );
   const later = open({ logits_chunk_tokens: 77 });
   await later.trainer.publish(policy, `${dir}/out`, caller);
-  const { logits_chunk_tokens, packing, non_finite_max } = later.asked("train")[0] as Record<
+  const { logits_chunk_tokens, packing, non_finite_max } = later.callsOf("train")[0] as Record<
     string,
     unknown
   >;

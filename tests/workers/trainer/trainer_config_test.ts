@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { saidOf } from "../../../data/mod.ts";
+import { declaredFacts } from "../../../data/mod.ts";
 import { TrainerConfig } from "../../../workers/mod.ts";
 import { Lora, TrainerProcess } from "../../../workers/trainer/trainer_config.ts";
 import { undescribed } from "../environments/undescribed.ts";
@@ -37,7 +37,7 @@ Deno.test("TrainerConfig: all weights are trained unless an adapter is configure
 
 Deno.test("TrainerConfig: a resume may replan what changes memory alone", () => {
   const replanned = Object.entries(TrainerConfig.shape).flatMap(([name, field]) =>
-    saidOf(field).resume === "replan" ? [name] : []
+    declaredFacts(field).resume === "replan" ? [name] : []
   );
   deepStrictEqual(replanned, ["ranks", "micro_batch_tokens_max", "devices"]);
 });

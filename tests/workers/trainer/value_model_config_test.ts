@@ -22,13 +22,13 @@ Deno.test("valueTrainer() is the trainer's block where value_model sets nothing"
 });
 
 Deno.test("valueTrainer() takes each setting of value_model, false and 0 included", () => {
-  const own = { ranks: 1, zero: 0, gradient_checkpointing: false, devices: [3] };
+  const settings = { ranks: 1, zero: 0, gradient_checkpointing: false, devices: [3] };
   const block = valueTrainer(
     { ...trainer, zero: 2, gradient_checkpointing: true },
-    ValueModelConfig.parse(own),
+    ValueModelConfig.parse(settings),
   );
   const { ranks, zero, gradient_checkpointing, devices, engine } = block;
-  deepStrictEqual({ ranks, zero, gradient_checkpointing, devices }, own);
+  deepStrictEqual({ ranks, zero, gradient_checkpointing, devices }, settings);
   strictEqual(engine, "deepspeed");
 });
 

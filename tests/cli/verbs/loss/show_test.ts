@@ -45,7 +45,7 @@ Deno.test("loss show fills in a profile and refuses what the schema refuses", as
   );
   deepStrictEqual([algorithm.std_epsilon, algorithm.importance], [1e-4, "none"]);
   for (
-    const [args, said] of [
+    const [args, message] of [
       [["grpo", "kl_estimator=k1"], /k1 in the loss/],
       [
         ["grpo", "kl_coef=0.1", "kl_in=reward", "kl_estimator=k1"],
@@ -58,6 +58,6 @@ Deno.test("loss show fills in a profile and refuses what the schema refuses", as
   ) {
     const { code, err } = await rl(["loss", "show", ...args]);
     strictEqual(code, 2);
-    match(err, said);
+    match(err, message);
   }
 });

@@ -9,7 +9,7 @@ const loss = (...args: string[]) => inProcess(["loss", "try", ...args], { home }
 
 Deno.test("loss try refuses a batch that is not RUN/ROUND before it starts Python", async () => {
   for (
-    const [batch, said] of [
+    const [batch, message] of [
       ["3", /^Cannot find batch '3': expected RUN\/ROUND, as in my_run\/3$/m],
       ["/3", /^Cannot find batch '\/3'/],
       ["a/0", /^Cannot use '0' for --batch RUN\/ROUND: give a whole number of at least 1$/m],
@@ -19,7 +19,7 @@ Deno.test("loss try refuses a batch that is not RUN/ROUND before it starts Pytho
   ) {
     const { code, out, err } = await loss("grpo", "--batch", batch);
     deepStrictEqual([code, out], [2, ""]);
-    match(err, said);
+    match(err, message);
   }
 });
 

@@ -26,14 +26,14 @@ Deno.test("evaluateLoss() measures held-out completions, without a reward", asyn
   const options = { store, artifacts, dir, rows: { train: table, eval: table } };
   const { outcome, samplers } = await execute(supervised, config, options);
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
-  const told =
+  const evaluations =
     (outcome as unknown as { output: { evaluations: LossEvaluation[] } }).output.evaluations;
-  deepStrictEqual(told.map(({ name, rows }) => [name, rows]), [
+  deepStrictEqual(evaluations.map(({ name, rows }) => [name, rows]), [
     ["before_loss", 3],
     ["after_loss", 3],
   ]);
-  ok(told[0]!.loss !== told[1]!.loss);
-  ok(evaluationText(told[0]!).endsWith(" over 3 rows"));
+  ok(evaluations[0]!.loss !== evaluations[1]!.loss);
+  ok(evaluationText(evaluations[0]!).endsWith(" over 3 rows"));
   deepStrictEqual(samplers.length, 1);
   await Deno.remove(dir, { recursive: true });
 });

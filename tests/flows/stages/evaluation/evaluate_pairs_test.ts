@@ -64,12 +64,12 @@ Deno.test("evaluatePairs() asks for the algorithm's loss on the policy's weights
   const bench = await telling();
   const input = await inputOf(bench);
   await bench.done(evaluatePairs, input);
-  const asked = bench.trainer.calls.at(-1)!.args as {
+  const request = bench.trainer.calls.at(-1)!.args as {
     version: string;
     loss: { sha256: string; bytes: number };
   };
-  strictEqual(asked.version, input.policy.version);
-  deepStrictEqual(new Uint8Array(await bench.artifacts.get(asked.loss)), lossOf(algorithm));
+  strictEqual(request.version, input.policy.version);
+  deepStrictEqual(new Uint8Array(await bench.artifacts.get(request.loss)), lossOf(algorithm));
 });
 
 Deno.test("evaluatePairs() names what a loss that tells no pairs apart gives instead", async () => {
@@ -78,15 +78,15 @@ Deno.test("evaluatePairs() names what a loss that tells no pairs apart gives ins
     [{ "reward/accuracy": 1 }, "reward/accuracy"],
     [{}, "none"],
   ];
-  for (const [given, said] of others) {
-    const bench = await telling(given);
+  for (const [metrics, text] of others) {
+    const bench = await telling(metrics);
     const { outcome } = await bench.ran(evaluatePairs, await inputOf(bench));
     ok(outcome.status === "failed");
     strictEqual(
       outcome.error.message,
       "Cannot finish 'evaluate_pairs' after 1 attempt(s): TypeError: Cannot evaluate on pairs " +
         "because the loss of 'dpo' does not report 'reward/accuracy' and 'reward/margin': " +
-        `its metrics are ${said}`,
+        `its metrics are ${text}`,
     );
   }
 });

@@ -18,15 +18,15 @@ import { execute, onlineConfig, scoredItem, stores } from "../../fixtures.ts";
 type Answer = { outcome: "ok"; score: number; metrics?: Record<string, number> } | {
   outcome: "none";
 };
-type Said = number | { score: number; metrics: { right: number } } | null;
+type Verdict = number | { score: number; metrics: { right: number } } | null;
 
 const PYTHON = [{ name: "python", source: "/x/my.py:judge" }];
 
 /** Reward processes that answer a completion as `says` does; null: the function returned None. */
-function pool(says: (completion: string) => Said): Operator {
-  const answer = (said: Said): Answer => {
-    if (said === null) return { outcome: "none" };
-    return { outcome: "ok", ...(typeof said === "number" ? { score: said } : said) };
+function pool(says: (completion: string) => Verdict): Operator {
+  const answer = (verdict: Verdict): Answer => {
+    if (verdict === null) return { outcome: "none" };
+    return { outcome: "ok", ...(typeof verdict === "number" ? { score: verdict } : verdict) };
   };
   return {
     call(_, args) {
@@ -44,7 +44,7 @@ function pool(says: (completion: string) => Said): Operator {
  * one's own.
  */
 async function withLength<T>(
-  says: (completion: string) => Said,
+  says: (completion: string) => Verdict,
   work: () => Promise<T>,
 ): Promise<T> {
   const { length } = REWARDS as { length: object };
@@ -61,7 +61,7 @@ async function withLength<T>(
 type Work = (reward: object[], pool: Operator | undefined) => Promise<void>;
 
 /** The same reward once as a function in Python, once in TypeScript. */
-async function inBothLanguages(says: (completion: string) => Said, work: Work): Promise<void> {
+async function inBothLanguages(says: (completion: string) => Verdict, work: Work): Promise<void> {
   await work(PYTHON, pool(says));
   await withLength(says, () => work([{ name: "length" }], undefined));
 }

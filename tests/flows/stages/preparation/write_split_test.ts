@@ -21,7 +21,7 @@ Deno.test("what a killed engine left is removed, and other files stay", async ()
   await calm.done();
   const killed = await Preparing.of(FILES, CONFIG);
   const intent = onceDurable("intent write_split.train");
-  const left = {
+  const death = {
     crash_after: (...args: Parameters<NonNullable<typeof intent.crash_after>>) => {
       const dies = intent.crash_after!(...args);
       if (!dies) return false;
@@ -30,7 +30,7 @@ Deno.test("what a killed engine left is removed, and other files stay", async ()
       return true;
     },
   };
-  await killed.done({ deaths: [left] });
+  await killed.done({ deaths: [death] });
   strictEqual(killed.deaths, 1);
   deepStrictEqual(await killed.digests(), await calm.digests());
   deepStrictEqual((await killed.names()).filter((name) => name.startsWith(".")), [

@@ -6,14 +6,14 @@ import { FakeTrainer } from "../../../../testing/mod.ts";
 import { execute, onlineConfig, stores } from "../../fixtures.ts";
 
 const TOOLS = '[{"type":"function","function":{"name":"f"}}]';
-const said = (content: string, more?: object) => ({
+const userMessage = (content: string, more?: object) => ({
   role: "user",
   content,
   ...(more && { more: JSON.stringify(more) }),
 });
 const row = (row_id: string, rest: Partial<Row>): Row => ({
   row_id,
-  prompt: [said(row_id)],
+  prompt: [userMessage(row_id)],
   answer: "1",
   columns: {},
   ...rest,
@@ -64,19 +64,22 @@ Deno.test("of each shape the first row is rendered, with any length; texts are n
 });
 
 Deno.test("shapeOf() sees tools, roles and fields of what is used, whatever their order and values", () => {
-  const calls = said("", { tool_calls: [{}], name: "n" });
-  const base = { prompt: [said("a"), calls], completion: "b", rejected: "c" };
+  const calls = userMessage("", { tool_calls: [{}], name: "n" });
+  const base = { prompt: [userMessage("a"), calls], completion: "b", rejected: "c" };
   const same = [
-    { ...base, prompt: [said("", { name: "", tool_calls: [] }), said("z"), said("y")] },
-    { ...base, rejected: [said("c")] },
+    {
+      ...base,
+      prompt: [userMessage("", { name: "", tool_calls: [] }), userMessage("z"), userMessage("y")],
+    },
+    { ...base, rejected: [userMessage("c")] },
   ];
   for (const other of same) strictEqual(shapeOf(other, "completion"), shapeOf(base, "completion"));
   const different = [
     { ...base, tools: TOOLS },
-    { ...base, prompt: [said("a")] },
+    { ...base, prompt: [userMessage("a")] },
     { ...base, prompt: [...base.prompt, { role: "tool", content: "" }] },
     { ...base, prompt: [...base.prompt, { role: "user", content: null }] },
-    { ...base, rejected: [said("c")] },
+    { ...base, rejected: [userMessage("c")] },
   ];
   const shapes = [base, ...different].map((one) => shapeOf(one, "preference"));
   strictEqual(new Set(shapes).size, 6);

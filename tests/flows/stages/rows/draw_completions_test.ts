@@ -14,7 +14,7 @@ const mixed = tableOf(
 );
 const data = { split: "train", rows: 6, digest: mixed.digest };
 const bench = await fakeBench(() => ({ rows: { train: mixed, prompts: rowsOf(2) } }));
-const ASKED = {
+const DRAW = {
   data,
   round: 1,
   count: 6,
@@ -30,8 +30,8 @@ async function read(ref: ArtifactRef) {
   return batch;
 }
 
-const drawn = async (input: Partial<typeof ASKED> = {}) =>
-  await read(await bench.done(drawCompletions, { ...ASKED, ...input }));
+const drawn = async (input: Partial<typeof DRAW> = {}) =>
+  await read(await bench.done(drawCompletions, { ...DRAW, ...input }));
 
 Deno.test("drawCompletions() makes one completion of a labelled row and two of a pair", async () => {
   const { completions, mismatched, updates, ...rest } = await drawn();
@@ -78,15 +78,15 @@ Deno.test("drawCompletions() keeps both sides of a pair in one step", async () =
 Deno.test("drawCompletions() names a row without a label", async () => {
   const { digest } = rowsOf(2);
   const prompts = { split: "prompts", rows: 2, digest };
-  const { outcome } = await bench.ran(drawCompletions, { ...ASKED, data: prompts, count: 1 });
+  const { outcome } = await bench.ran(drawCompletions, { ...DRAW, data: prompts, count: 1 });
   ok(outcome.status === "failed");
   match(outcome.error.message, /Cannot learn from the completion of row 'row-[01]' because/);
 });
 
 Deno.test("drawEvaluationCompletions() takes the first rows in their order, or all", async () => {
   for (const [count, size] of [[3, 5], [null, 9], [9, 9]] as const) {
-    const asked = { data, count, mismatched: true };
-    const batch = await read(await bench.done(drawEvaluationCompletions, asked));
+    const draw = { data, count, mismatched: true };
+    const batch = await read(await bench.done(drawEvaluationCompletions, draw));
     strictEqual(batch.completions.length, size);
     deepStrictEqual(batch.completions.slice(0, 2).map(({ label }) => label), [true, false]);
     deepStrictEqual(batch.updates, [Array.from({ length: size }, (_, place) => place)]);

@@ -8,7 +8,7 @@ import { pairsOf } from "../../preference_fixtures.ts";
 const eight = pairsOf(8);
 const data = { split: "train", rows: 8, digest: eight.digest };
 const bench = await fakeBench(() => ({ rows: { train: eight, prompts: rowsOf(2) } }));
-const ASKED = { data, round: 1, count: 4, seed: 1, updates_per_batch: 1, epochs_per_batch: 1 };
+const DRAW = { data, round: 1, count: 4, seed: 1, updates_per_batch: 1, epochs_per_batch: 1 };
 
 async function read(ref: ArtifactRef) {
   const batch = Batch.parse(await bench.artifacts.getJson(ref));
@@ -16,8 +16,8 @@ async function read(ref: ArtifactRef) {
   return batch;
 }
 
-const drawn = async (input: Partial<typeof ASKED> = {}) =>
-  await read(await bench.done(drawPairs, { ...ASKED, ...input }));
+const drawn = async (input: Partial<typeof DRAW> = {}) =>
+  await read(await bench.done(drawPairs, { ...DRAW, ...input }));
 
 Deno.test("drawPairs() makes a batch of preferences without columns or coefficients", async () => {
   const { pairs, ...rest } = await drawn({ count: 8 });
@@ -51,14 +51,14 @@ Deno.test("drawPairs() cuts every epoch into as many steps as asked", async () =
 
 Deno.test("drawPairs() says how chats are rendered where the split does", async () => {
   const chat = { template_arguments: { thinking: false } };
-  const batch = await read(await bench.done(drawPairs, { ...ASKED, data: { ...data, chat } }));
+  const batch = await read(await bench.done(drawPairs, { ...DRAW, data: { ...data, chat } }));
   deepStrictEqual(batch.chat, chat);
 });
 
 Deno.test("drawPairs() names a row that is no preference", async () => {
   const { digest } = rowsOf(2);
   const prompts = { split: "prompts", rows: 2, digest };
-  const { outcome } = await bench.ran(drawPairs, { ...ASKED, data: prompts, count: 1 });
+  const { outcome } = await bench.ran(drawPairs, { ...DRAW, data: prompts, count: 1 });
   ok(outcome.status === "failed");
   match(outcome.error.message, /Cannot compare the completions of row 'row-[01]' because/);
 });

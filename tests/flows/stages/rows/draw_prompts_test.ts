@@ -8,19 +8,19 @@ import { rowsOf, scratch } from "../../fixtures.ts";
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);
 const train = rowsOf(6);
 const data = { split: "train", rows: 6, digest: train.digest };
-const given = { artifacts, resources: [provide(Rows, { train })] };
+const places = { artifacts, resources: [provide(Rows, { train })] };
 const slabs = { slab_groups: 2, samplers: 1 };
 
 async function drawn(round: number, seed = 3, prompt_tokens_max?: number) {
   const bounded = { ...data, ...(prompt_tokens_max && { prompt_tokens_max }) };
   const input = { data: bounded, round, count: 3, seed, slabs };
-  const { outcome } = await ranAlone(drawPrompts, input, given);
+  const { outcome } = await ranAlone(drawPrompts, input, places);
   ok(outcome.status === "done");
   return outcome.output;
 }
 
-const rowsIn = (made: Awaited<ReturnType<typeof drawn>>) =>
-  made.flatMap(({ draws }) => draws.map(({ row }) => row.row_id));
+const rowsIn = (slabsDrawn: Awaited<ReturnType<typeof drawn>>) =>
+  slabsDrawn.flatMap(({ draws }) => draws.map(({ row }) => row.row_id));
 
 Deno.test("drawPrompts() numbers draws through the rounds and cuts them into slabs", async () => {
   const numbers = async (round: number) =>
@@ -47,12 +47,12 @@ Deno.test("drawPrompts() gives each draw the bound that its prompt is cut to", a
 });
 
 Deno.test("drawEvaluation() takes the first rows in their order, or all", async () => {
-  const asked = async (count: number | null) => {
-    const { outcome } = await ranAlone(drawEvaluation, { data, count, slabs }, given);
+  const firstRows = async (count: number | null) => {
+    const { outcome } = await ranAlone(drawEvaluation, { data, count, slabs }, places);
     ok(outcome.status === "done");
     return rowsIn(outcome.output);
   };
-  deepStrictEqual(await asked(2), ["row-0", "row-1"]);
-  strictEqual((await asked(null)).length, 6);
-  strictEqual((await asked(99)).length, 6);
+  deepStrictEqual(await firstRows(2), ["row-0", "row-1"]);
+  strictEqual((await firstRows(null)).length, 6);
+  strictEqual((await firstRows(99)).length, 6);
 });

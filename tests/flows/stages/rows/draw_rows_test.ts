@@ -9,15 +9,15 @@ import { rowsOf, scratch } from "../../fixtures.ts";
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);
 const train = rowsOf(4);
 const data = { split: "train", rows: 4, digest: train.digest };
-const given = { artifacts, resources: [provide(Rows, { train })] };
+const places = { artifacts, resources: [provide(Rows, { train })] };
 
 async function batch(input: Partial<Parameters<typeof ranAlone>[1] & object> = {}) {
-  const asked = { data, round: 1, count: 4, seed: 1, ...input };
-  const { outcome } = await ranAlone(drawSupervised, asked, given);
+  const draw = { data, round: 1, count: 4, seed: 1, ...input };
+  const { outcome } = await ranAlone(drawSupervised, draw, places);
   ok(outcome.status === "done");
-  const made = Batch.parse(await artifacts.getJson(outcome.output));
-  ok(made.kind === "supervised");
-  return made;
+  const parsed = Batch.parse(await artifacts.getJson(outcome.output));
+  ok(parsed.kind === "supervised");
+  return parsed;
 }
 
 Deno.test("drawSupervised() makes one step of a round's rows by default", async () => {

@@ -11,18 +11,18 @@ const mixture = { sources: [{ name: "a", weight: 1 }, { name: "b", weight: 3 }] 
 const data = { split: "train", rows: 5, digest: "d" };
 
 async function mixed(train: RowTable, input: object = {}) {
-  const given = { data, round: 1, count: 40, seed: 3, mixture, drawn: [0, 0], ...input };
+  const stageInput = { data, round: 1, count: 40, seed: 3, mixture, drawn: [0, 0], ...input };
   const resources = [provide(Rows, { train })];
-  return await ranAlone(mixSources, given, { artifacts, resources });
+  return await ranAlone(mixSources, stageInput, { artifacts, resources });
 }
 
 Deno.test("mixSources() picks sources, counts their draws and records the round", async () => {
   const { outcome, store } = await mixed(tableOf(rows, "d", [2, 3]), { drawn: [5, 7] });
   ok(outcome.status === "done");
   const { picks, drawn } = outcome.output;
-  const own = picks.sources.filter((source) => source === 0).length;
-  deepStrictEqual([picks.drawn, drawn], [[5, 7], [5 + own, 7 + 40 - own]]);
-  ok(own > 2 && own < 20);
+  const ofFirst = picks.sources.filter((source) => source === 0).length;
+  deepStrictEqual([picks.drawn, drawn], [[5, 7], [5 + ofFirst, 7 + 40 - ofFirst]]);
+  ok(ofFirst > 2 && ofFirst < 20);
   const [note] = Object.values(valuesOf(store.rows("run"), "note/mixture"));
   deepStrictEqual(note, {
     round: 1,

@@ -13,7 +13,7 @@ import { ranAlone } from "../alone.ts";
 import { scratch } from "../../fixtures.ts";
 
 const rows = Array.from({ length: 5 }, (_, n) => ({ row_id: `${n}`, prompt: "p", columns: {} }));
-const given = {
+const places = {
   artifacts: new ArtifactStore(`${await scratch()}/artifacts`),
   resources: [provide(Rows, { train: tableOf(rows, "d", [2, 3]) })],
 };
@@ -38,8 +38,8 @@ Deno.test("MixedStream picks in two batches what a round of both picks at once",
       return { picks: { sources, drawn: a!.drawn }, ...stream.end([], ctx) };
     },
   });
-  const { outcome } = await ranAlone(twice, {}, given);
-  const { outcome: once } = await ranAlone(mixSources, { ...from, count: 8 }, given);
+  const { outcome } = await ranAlone(twice, {}, places);
+  const { outcome: once } = await ranAlone(mixSources, { ...from, count: 8 }, places);
   ok(outcome.status === "done" && once.status === "done");
   deepStrictEqual(outcome.output, once.output);
 });

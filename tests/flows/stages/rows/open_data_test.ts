@@ -8,12 +8,12 @@ import { ranAlone } from "../alone.ts";
 import { rowsOf, scratch } from "../../fixtures.ts";
 
 const artifacts = new ArtifactStore(`${await scratch()}/artifacts`);
-const given = { artifacts, resources: [provide(Rows, { train: rowsOf(3, "as-it-is") })] };
+const places = { artifacts, resources: [provide(Rows, { train: rowsOf(3, "as-it-is") })] };
 const slabs = { slab_groups: null, samplers: 1 };
 
 /** Rows that a stage reads of an opened split, or why it cannot. */
 async function read(data: OpenedSplit): Promise<string[] | string> {
-  const { outcome } = await ranAlone(drawEvaluation, { data, count: null, slabs }, given);
+  const { outcome } = await ranAlone(drawEvaluation, { data, count: null, slabs }, places);
   if (outcome.status === "done") {
     return outcome.output.flatMap(({ draws }) => draws.map(({ row }) => row.row_id));
   }
@@ -22,7 +22,7 @@ async function read(data: OpenedSplit): Promise<string[] | string> {
 }
 
 Deno.test("openData() records how many rows a split has, and their digest", async () => {
-  const { outcome } = await ranAlone(openData, { split: "train" }, given);
+  const { outcome } = await ranAlone(openData, { split: "train" }, places);
   ok(outcome.status === "done");
   deepStrictEqual(outcome.output, { split: "train", rows: 3, digest: "as-it-is" });
 });
@@ -30,7 +30,7 @@ Deno.test("openData() records how many rows a split has, and their digest", asyn
 Deno.test("openData() records the day for chat templates", async () => {
   const chat = { template_arguments: {} };
   const before = dayOf(Date.now());
-  const { outcome } = await ranAlone(openData, { split: "train", chat }, given);
+  const { outcome } = await ranAlone(openData, { split: "train", chat }, places);
   ok(outcome.status === "done");
   const { date, ...rest } = outcome.output.chat!;
   deepStrictEqual(rest, chat);
@@ -40,7 +40,7 @@ Deno.test("openData() records the day for chat templates", async () => {
 Deno.test("a draw says how its chat is rendered, and the day", async () => {
   const chat = { template_arguments: {}, date: "2024-02-29" };
   const data = { split: "train", rows: 3, digest: "as-it-is", chat };
-  const { outcome } = await ranAlone(drawEvaluation, { data, count: 1, slabs }, given);
+  const { outcome } = await ranAlone(drawEvaluation, { data, count: 1, slabs }, places);
   ok(outcome.status === "done");
   deepStrictEqual(outcome.output.map(({ draws }) => draws.map((draw) => draw.chat)), [[chat]]);
 });
@@ -51,7 +51,7 @@ Deno.test("dayOf() is the day where the engine runs, as templates expect it", ()
 });
 
 Deno.test("openData() names a split that the configuration does not give", async () => {
-  const { outcome } = await ranAlone(openData, { split: "eval" }, given);
+  const { outcome } = await ranAlone(openData, { split: "eval" }, places);
   ok(outcome.status === "failed");
   match(outcome.error.message, /Cannot read 'eval' rows .*: add data\.eval/);
 });

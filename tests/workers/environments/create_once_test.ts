@@ -9,12 +9,12 @@ import {
 import { basename, dirname } from "node:path";
 import { namesIn } from "../../../workers/environments/files_on_disk.ts";
 import {
+  createOnce,
   distrust,
   factsOf,
-  madeOnce,
   packagesOf,
   placeOf,
-} from "../../../workers/environments/made_once.ts";
+} from "../../../workers/environments/create_once.ts";
 import { gate, PYTHON, withHome } from "../fixtures.ts";
 
 const of = (dir: string, python = PYTHON) => placeOf(dir, { name: "torch", text: "", python });
@@ -47,38 +47,40 @@ Deno.test("placeOf() has another directory for another name, text or Python", ()
   strictEqual(new Set([{}, ...others].map(named)).size, 1 + others.length);
 });
 
-Deno.test("madeOnce() makes a place on first use and gives its interpreter", () =>
+Deno.test("createOnce() makes a place on first use and gives its interpreter", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
-    for (const _ of [1, 2]) strictEqual(await madeOnce(place, options), `${place.path}/bin/python`);
+    for (const _ of [1, 2]) {
+      strictEqual(await createOnce(place, options), `${place.path}/bin/python`);
+    }
     deepStrictEqual(events, ["made"]);
     const { name, python } = (await factsOf(place.path))!;
     deepStrictEqual([name, python], ["torch", PYTHON]);
   }));
 
-Deno.test("madeOnce() lets a second maker wait for the first", () =>
+Deno.test("createOnce() lets a second maker wait for the first", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
-    const [making, finish] = [gate(), gate()];
-    const first = madeOnce(place, {
+    const [started, finish] = [gate(), gate()];
+    const first = createOnce(place, {
       ...options,
       make: async (path) => {
-        making.open();
+        started.open();
         await finish.opened;
         await options.make(path);
       },
     });
-    await making.opened;
+    await started.opened;
     const waits = gate();
-    const second = madeOnce(place, { ...options, onWait: () => waits.open() });
+    const second = createOnce(place, { ...options, onWait: () => waits.open() });
     await waits.opened;
     finish.open();
     deepStrictEqual([await first, events], [await second, ["made"]]);
   }));
 
-Deno.test("madeOnce() names a complete place; what a killed maker left goes", () =>
+Deno.test("createOnce() names a complete place; what a killed maker left goes", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
@@ -87,15 +89,15 @@ Deno.test("madeOnce() names a complete place; what a killed maker left goes", ()
       await Deno.writeTextFile(`${path}/half`, "");
       throw new Error("the network went");
     };
-    await rejects(madeOnce(place, { ...options, make: half }), /the network went/);
+    await rejects(createOnce(place, { ...options, make: half }), /the network went/);
     await rejects(Deno.stat(place.path), Deno.errors.NotFound);
     strictEqual(await factsOf(place.path), null);
-    const left = namesIn(home).find((name) => name.endsWith(".making"))!;
-    strictEqual(left.replace(/\.[0-9a-f]{8}\.making$/, ""), basename(place.path));
-    await madeOnce(place, {
+    const unfinished = namesIn(home).find((name) => name.endsWith(".making"))!;
+    strictEqual(unfinished.replace(/\.[0-9a-f]{8}\.making$/, ""), basename(place.path));
+    await createOnce(place, {
       ...options,
       make: (path) => {
-        notStrictEqual(basename(path), left, "its processes may still write there");
+        notStrictEqual(basename(path), unfinished, "its processes may still write there");
         return options.make(path);
       },
     });
@@ -107,67 +109,67 @@ Deno.test("madeOnce() names a complete place; what a killed maker left goes", ()
     deepStrictEqual(events, ["made"]);
   }));
 
-Deno.test("madeOnce() makes a place again whose interpreter is gone, or its Python", () =>
+Deno.test("createOnce() makes a place again whose interpreter is gone, or its Python", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
-    const python = await madeOnce(place, options);
+    const python = await createOnce(place, options);
     await Deno.remove(dirname(python), { recursive: true });
-    await madeOnce(place, options);
+    await createOnce(place, options);
     await Deno.remove(python);
     await Deno.symlink(`${home}/no_such_python`, python);
-    await madeOnce(place, options);
+    await createOnce(place, options);
     deepStrictEqual(events, ["made", "made", "made"]);
   }));
 
-Deno.test("madeOnce() remembers when a place was last asked for", () =>
+Deno.test("createOnce() remembers when a place was last asked for", () =>
   withHome(async (home) => {
     const { options } = maker();
     const place = of(home);
-    await madeOnce(place, options);
+    await createOnce(place, options);
     await Deno.utime(`${place.path}/holdfast.json`, 0, 0);
     strictEqual((await factsOf(place.path))!.used_at.getTime(), 0);
-    await madeOnce(place, options);
+    await createOnce(place, options);
     ok((await factsOf(place.path))!.used_at.getTime() > 0);
   }));
 
-Deno.test("madeOnce() works in a linked directory with spaces, and makes it private", () =>
+Deno.test("createOnce() works in a linked directory with spaces, and makes it private", () =>
   withHome(async (home) => {
     const { events, options } = maker();
     const dir = `${home}/a cache/env`;
-    await madeOnce(of(dir), options);
+    await createOnce(of(dir), options);
     strictEqual((await Deno.stat(dir)).mode! & 0o777, 0o700);
     await Deno.symlink(dir, `${home}/link`);
     const linked = of(`${home}/link`);
-    strictEqual(await madeOnce(linked, options), `${linked.path}/bin/python`);
+    strictEqual(await createOnce(linked, options), `${linked.path}/bin/python`);
     await Deno.remove(`${linked.path}/bin`, { recursive: true });
-    await madeOnce(linked, options);
+    await createOnce(linked, options);
     deepStrictEqual(events, ["made", "made"]);
   }));
 
-Deno.test("madeOnce() says which variable names a directory that can be written", () =>
+Deno.test("createOnce() says which variable names a directory that can be written", () =>
   withHome(async (home) => {
     await Deno.writeTextFile(`${home}/file`, "");
     const { options } = maker();
     await rejects(
-      madeOnce(of(`${home}/file/env`), options),
+      createOnce(of(`${home}/file/env`), options),
       /^InvalidInputError: Cannot use '.*\/file\/env' for Python .*Fix: set HOLDFAST_ENV_DIR to/,
     );
   }));
 
-Deno.test("madeOnce() refuses an installation that lacks something, and names it", () =>
+Deno.test("createOnce() refuses an installation that lacks something, and names it", () =>
   withHome(async (home) => {
     const place = of(home);
     const { options } = maker();
     const missing = ["sympy 1.14.0", "websockets/__init__.py of websockets"];
     await rejects(
-      madeOnce(place, { ...options, check: () => Promise.resolve({ packages: {}, missing }) }),
+      createOnce(place, { ...options, check: () => Promise.resolve({ packages: {}, missing }) }),
       /'torch' because the installation is incomplete: it lacks sympy 1\.14\.0; websockets\/__init/,
     );
     strictEqual(await factsOf(place.path), null);
   }));
 
-Deno.test("madeOnce() checks a place once, and makes a damaged one again", () =>
+Deno.test("createOnce() checks a place once, and makes a damaged one again", () =>
   withHome(async (home) => {
     const place = of(home);
     const { events, options } = maker();
@@ -177,7 +179,7 @@ Deno.test("madeOnce() checks a place once, and makes a damaged one again", () =>
       checks++;
       return Promise.resolve({ packages: { tiny: "1.0" }, missing });
     };
-    const use = () => madeOnce(place, { ...options, check });
+    const use = () => createOnce(place, { ...options, check });
     for (const _ of [1, 2]) await use();
     deepStrictEqual([checks, packagesOf(place.path)], [1, { tiny: "1.0" }]);
     await distrust(place.path);
@@ -191,23 +193,23 @@ Deno.test("madeOnce() checks a place once, and makes a damaged one again", () =>
     deepStrictEqual(events, ["made", "made", "made"]);
   }));
 
-Deno.test("madeOnce() stops waiting for another maker when asked", () =>
+Deno.test("createOnce() stops waiting for another maker when asked", () =>
   withHome(async (home) => {
     const place = of(home);
     const { options } = maker();
-    const [making, finish, waits] = [gate(), gate(), gate()];
-    const first = madeOnce(place, {
+    const [started, finish, waits] = [gate(), gate(), gate()];
+    const first = createOnce(place, {
       ...options,
       make: async (path) => {
-        making.open();
+        started.open();
         await finish.opened;
         await options.make(path);
       },
     });
-    await making.opened;
+    await started.opened;
     const stop = new AbortController();
     const { signal } = stop;
-    const second = madeOnce(place, { ...options, signal, onWait: () => waits.open() });
+    const second = createOnce(place, { ...options, signal, onWait: () => waits.open() });
     await waits.opened;
     stop.abort(new Error("Ctrl-C"));
     await rejects(second, /Ctrl-C/);

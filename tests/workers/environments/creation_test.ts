@@ -1,23 +1,23 @@
 import { match, ok, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { ManualClock } from "../../../engine/mod.ts";
-import { placeOf } from "../../../workers/environments/made_once.ts";
-import { Making } from "../../../workers/environments/making.ts";
+import { placeOf } from "../../../workers/environments/create_once.ts";
+import { Creation } from "../../../workers/environments/creation.ts";
 import { PYTHON, withHome } from "../fixtures.ts";
 
 Deno.test("a long step says every five seconds what it does, until it has ended", () =>
   withHome(async (home) => {
     const clock = new ManualClock();
-    const said: string[] = [];
+    const lines: string[] = [];
     const place = placeOf(home, { name: "kind", text: "", python: PYTHON });
-    const making = new Making(place, {
+    const creation = new Creation(place, {
       clock,
-      onProgress: ({ text, passing }) => void said.push(`${passing} ${text}`),
+      onProgress: ({ text, passing }) => void lines.push(`${passing} ${text}`),
     });
     const fifo = join(home, "fifo");
     await new Deno.Command("mkfifo", { args: [fifo] }).output();
     let doing = "resting";
-    const step = making.must("the step", [
+    const step = creation.must("the step", [
       "sh",
       "-c",
       `echo started; read line < '${fifo}'; echo "$line"`,
@@ -28,26 +28,26 @@ Deno.test("a long step says every five seconds what it does, until it has ended"
     for (const times of [1, 2]) {
       await clock.untilSleeping();
       await clock.advance(5_000);
-      strictEqual(said.length, times);
+      strictEqual(lines.length, times);
     }
     await Deno.writeTextFile(fifo, "done\n");
     await step;
     await clock.advance(60_000);
-    strictEqual(said.length, 2);
+    strictEqual(lines.length, 2);
     ok(
-      said.every((text) =>
+      lines.every((text) =>
         /^true Python environment 'kind': (resting|started), (5|10) s$/.test(text)
       ),
-      said.join("\n"),
+      lines.join("\n"),
     );
     match(await Deno.readTextFile(`${place.path}.log`), /^\$ sh -c .*\nstarted\ndone\n$/s);
   }));
 
 Deno.test("a failed step says its cause, and the fix that belongs to it", () =>
   withHome((home) => {
-    const making = new Making(placeOf(home, { name: "kind", text: "", python: PYTHON }), {});
+    const creation = new Creation(placeOf(home, { name: "kind", text: "", python: PYTHON }), {});
     const headOf = (...lines: string[]) =>
-      making.failure("the step", { success: false, code: 1, lines }).message.split("\n")[0]!;
+      creation.failure("the step", { success: false, code: 1, lines }).message.split("\n")[0]!;
     const cases: [string[], RegExp][] = [
       [
         [

@@ -1,5 +1,5 @@
 import { type Clock, InfrastructureError, systemClock } from "../../engine/mod.ts";
-import type { Place } from "./made_once.ts";
+import type { Place } from "./create_once.ts";
 import { type CommandOutcome, runCommand } from "../processes/run_command.ts";
 
 /** A message while an environment is created. `passing`: the next message replaces it. */
@@ -59,7 +59,7 @@ export type MakingOptions = {
  * The steps that create one environment. Each step is logged completely, reports every few seconds
  * what it does, and fails with its cause.
  */
-export class Making {
+export class Creation {
   readonly name: string;
   readonly #log: string;
   readonly #options: MakingOptions;
@@ -76,8 +76,8 @@ export class Making {
   }
 
   /** The steps of another environment, which this one needs. */
-  of(place: Place): Making {
-    return new Making(place, this.#options);
+  of(place: Place): Creation {
+    return new Creation(place, this.#options);
   }
 
   say(text: string, passing = false): void {

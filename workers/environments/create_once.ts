@@ -27,10 +27,10 @@ export type Place = {
 /** A name, the Python and the hash of the content. */
 export const PLACE = /[A-Za-z0-9_][A-Za-z0-9._-]*-[0-9a-f]{12}/;
 /** Ends the name of a directory that becomes a place, or whose maker was killed. */
-export const MAKING = /\.[0-9a-f]{8}\.making/;
+export const UNFINISHED = /\.[0-9a-f]{8}\.making/;
 /** Missing packages that an error names. */
 const MISSING_SHOWN = 5;
-const REMOVABLE = new RegExp(`${PLACE.source}(?:${MAKING.source})?`);
+const REMOVABLE = new RegExp(`${PLACE.source}(?:${UNFINISHED.source})?`);
 
 /** What a place says about itself. Its time of change is when it was last asked for. */
 const FACTS = "holdfast.json";
@@ -68,7 +68,7 @@ export function placeOf(
   return { dir, name, path, python };
 }
 
-type MadeOnceOptions = {
+type CreateOnceOptions = {
   make: (path: string) => Promise<void>;
   /** What a place should have, and what of it is missing. */
   check: (path: string) => Promise<InstalledPackages>;
@@ -84,7 +84,7 @@ type MadeOnceOptions = {
  * where the name is, everything is, whenever a maker was killed. So nothing in it may contain
  * the path of where it was made; `make` sees to that.
  */
-export async function madeOnce(place: Place, options: MadeOnceOptions): Promise<string> {
+export async function createOnce(place: Place, options: CreateOnceOptions): Promise<string> {
   const { dir, name, path, python } = place;
   const interpreter = join(path, "bin", "python");
   if (await isUsable(path) || await isWhole(path, options)) return interpreter;
@@ -98,17 +98,19 @@ export async function madeOnce(place: Place, options: MadeOnceOptions): Promise<
     }
     if (await isUsable(path) || await isWhole(path, options)) return interpreter;
     // Damaged, or without the Python that it was made with; and what a killed maker left.
-    const lefts = namesIn(dir).filter((left) => left.replace(MAKING, "") === basename(path));
-    for (const left of lefts) await removePlace(dir, join(dir, left));
+    const leftovers = namesIn(dir).filter((leftover) =>
+      leftover.replace(UNFINISHED, "") === basename(path)
+    );
+    for (const leftover of leftovers) await removePlace(dir, join(dir, leftover));
     // Another name each time: what a killed maker had started may still write to its own.
-    const making = `${path}.${crypto.randomUUID().slice(0, 8)}.making`;
-    await options.make(making);
-    const { packages, missing } = await options.check(making);
+    const unfinished = `${path}.${crypto.randomUUID().slice(0, 8)}.making`;
+    await options.make(unfinished);
+    const { packages, missing } = await options.check(unfinished);
     if (missing.length > 0) throw incomplete(name, missing);
-    await writePackages(making, packages);
+    await writePackages(unfinished, packages);
     const facts: z.infer<typeof Facts> = { name, python, made_at: new Date().toISOString() };
-    await Deno.writeTextFile(join(making, FACTS), JSON.stringify(facts) + "\n");
-    await Deno.rename(making, path);
+    await Deno.writeTextFile(join(unfinished, FACTS), JSON.stringify(facts) + "\n");
+    await Deno.rename(unfinished, path);
     return interpreter;
   } finally {
     lock.close();
@@ -116,7 +118,10 @@ export async function madeOnce(place: Place, options: MadeOnceOptions): Promise<
 }
 
 /** Whether a place from before such checks has everything; remembers it. */
-async function isWhole(path: string, { check }: Pick<MadeOnceOptions, "check">): Promise<boolean> {
+async function isWhole(
+  path: string,
+  { check }: Pick<CreateOnceOptions, "check">,
+): Promise<boolean> {
   if (!await exists(join(path, "bin", "python"))) return false;
   const { packages, missing } = await check(path);
   if (missing.length === 0) {
@@ -152,9 +157,9 @@ function incomplete(name: string, missing: readonly string[]): InfrastructureErr
 }
 
 /** The interpreter of a place that is complete already. */
-export async function madeAlready(
+export async function completePlace(
   { path }: Place,
-  check: MadeOnceOptions["check"],
+  check: CreateOnceOptions["check"],
 ): Promise<string | null> {
   const interpreter = join(path, "bin", "python");
   if (await isUsable(path)) return interpreter;
