@@ -24,8 +24,13 @@ def main() -> None:
         rows[draw.randrange(len(rows))]
     read = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_MIB
-    told = {"rows": len(rows), "open_s": opened - began, "read_s": read - opened, "peak_mib": peak}
-    print(json.dumps(told))
+    timing = {
+        "rows": len(rows),
+        "open_s": opened - began,
+        "read_s": read - opened,
+        "peak_mib": peak,
+    }
+    print(json.dumps(timing))
 
 
 main()

@@ -67,12 +67,12 @@ def main() -> None:
     norm = torch.nn.utils.get_total_norm(
         [parameter.grad for parameter in model.parameters()]
     ).item()
-    told = {
+    measurement = {
         "step_mib": peak_mib() - before,
         "seconds": sorted(seconds)[len(seconds) // 2],
         "grad_norm": norm,
     }
-    print(json.dumps(told))
+    print(json.dumps(measurement))
 
 
 main()

@@ -56,12 +56,12 @@ def main() -> None:
         seconds.append(time.perf_counter() - started)
     state = [value for one in optimizer.state.values() for value in one.values()]
     parts = {id(value): value.nbytes for value in state if torch.is_tensor(value)}
-    told = {
+    measurement = {
         "weights": sum(parameter.numel() for parameter in model.parameters()),
         "state_mib": sum(parts.values()) / MIB,
         "seconds": sorted(seconds[1:])[work["repeats"] // 2],
     }
-    print(json.dumps(told))
+    print(json.dumps(measurement))
 
 
 main()

@@ -97,14 +97,14 @@ def main() -> None:
     median = {packing: sorted(times)[len(times) // 2] for packing, times in seconds.items()}
     lengths = [step["n_tokens"] for step in steps.values()]
     assert lengths[0] == lengths[1]
-    told = {
+    measurement = {
         "trained_tokens": lengths[0],
         "packed_s": median[True],
         "padded_s": median[False],
         "packed_micro_batches": steps[True]["micro_batches"],
         "padded_micro_batches": steps[False]["micro_batches"],
     }
-    print(json.dumps(told))
+    print(json.dumps(measurement))
 
 
 main()

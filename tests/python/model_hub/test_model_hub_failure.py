@@ -28,7 +28,7 @@ def test_a_failure_is_one_sentence_with_a_fix_and_says_whose_it_is(
             failure.no_access(NAME, 403),
             failure.refused_token(NAME),
         ]
-        here = [failure.no_network(NAME, "down"), failure.no_room(NAME, needed=2, left=1)]
+        here = [failure.no_network(NAME, "down"), failure.no_room(NAME, needed=2, free=1)]
         assert [one.is_input for one in (*wrong, *here)] == [True] * 4 + [False] * 2
         for one in (*wrong, *here):
             text = str(one)
@@ -40,7 +40,7 @@ def test_a_failure_of_a_data_set_names_it_and_its_page(monkeypatch: pytest.Monke
     monkeypatch.setattr(failure, "has_token", lambda: False)
     monkeypatch.setattr(failure, "endpoint", lambda: "https://hub")
     rows = HubName("owner/rows", "main", None, "dataset")
-    for one in (failure.no_repository(rows), failure.no_room(rows, needed=2, left=1)):
+    for one in (failure.no_repository(rows), failure.no_room(rows, needed=2, free=1)):
         assert str(one).startswith("Cannot fetch data set 'owner/rows")
     assert "directory" not in str(failure.no_repository(rows))
     assert "conditions at https://hub/datasets/owner/rows," in str(failure.no_access(rows, 403))

@@ -81,8 +81,11 @@ def test_a_thread_that_a_call_leaves_costs_the_process(
     pool = pool_of(f"{file}:{name}", processes=1)
     results = pool.score(items("a", "b"), timeout_ms=5_000)
     assert [one["score"] for one in results] == [0, 0]  # Each in a new process.
-    assert pool.left and f"leaves threads ({thread}) behind: its process is replaced" in pool.left
-    assert capfd.readouterr().err.count(pool.left) == 1
+    assert (
+        pool.left_behind
+        and f"leaves threads ({thread}) behind: its process is replaced" in pool.left_behind
+    )
+    assert capfd.readouterr().err.count(pool.left_behind) == 1
 
 
 @pytest.mark.parametrize("name", ["joins", "resolves", "pools", "loops", "bars"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast_worker.trainer.trial_report import ROWS_MAX, Told, ToldRow, show
+from holdfast_worker.trainer.trial_report import ROWS_MAX, Report, ReportRow, show
 
 
-def told(rows: int, loss: float | None) -> Told:
-    row: ToldRow = {
+def told(rows: int, loss: float | None) -> Report:
+    row: ReportRow = {
         "sequence": 3,
         "draw": 1,
         "reward": 0.5,

@@ -36,11 +36,11 @@ SHOWN = 60
 @dataclass(frozen=True)
 class Turn:
     """
-    `asked`: all text before the assistant's turn, as it is sampled after; `written`: what the turn
+    `prompt`: all text before the assistant's turn, as it is sampled after; `written`: what the turn
     adds to it.
     """
 
-    asked: str
+    prompt: str
     written: str
 
 
@@ -73,7 +73,7 @@ class ChatFormat:
             **({"tools": json.loads(tools)} if tools else {}),
         }
 
-    def asked(self, messages: Sequence[Message]) -> str:
+    def prompt(self, messages: Sequence[Message]) -> str:
         """The text that the assistant's next turn is sampled after."""
         return self._render(messages, add_generation_prompt=True)
 
@@ -177,43 +177,43 @@ class ChatFormat:
             return None
 
     def _turn(self, messages: Sequence[Message]) -> Turn:
-        asked, whole = (
-            self.asked(messages[:-1]),
+        prompt, whole = (
+            self.prompt(messages[:-1]),
             self._render(messages, add_generation_prompt=False),
         )
-        if whole.startswith(asked):
-            rest = whole[len(asked) :]
-            opening = opening_of(asked)
+        if whole.startswith(prompt):
+            rest = whole[len(prompt) :]
+            opening = opening_of(prompt)
             if opening is not None:
                 self._split(messages, opening)
                 if not opening.closed and CLOSE not in rest:
                     raise _untaught(len(messages), UNENDED)
         else:
-            rest = self._after_opening(messages, asked)
+            rest = self._after_opening(messages, prompt)
             if rest is None:
-                raise _not_led_to(len(messages), asked, whole)
+                raise _not_led_to(len(messages), prompt, whole)
         if self.end is None:
-            return Turn(asked, rest.rstrip())
-        return Turn(asked, rest[: rest.rfind(self.end[0]) + len(self.end[0])])
+            return Turn(prompt, rest.rstrip())
+        return Turn(prompt, rest[: rest.rfind(self.end[0]) + len(self.end[0])])
 
-    def _after_opening(self, messages: Sequence[Message], asked: str) -> str | None:
+    def _after_opening(self, messages: Sequence[Message], prompt: str) -> str | None:
         """
         What the model writes after a prompt that opens a thought which the conversation does not
         have; None: it differs in something else.
         """
-        opening = opening_of(asked)
+        opening = opening_of(prompt)
         if opening is None:
             return None
         before = list(map(whole_message, messages[:-1]))
         thought, answer = self._split(messages, opening)
-        start = asked.removesuffix(opening.text)
+        start = prompt.removesuffix(opening.text)
         whole = self._render([*before, answer], add_generation_prompt=False)
         probe = self._render([*before, {**answer, "content": PROBE}], add_generation_prompt=False)
         if not (whole.startswith(start) and probe.startswith(start)):
             return None
         # DeepSeek-V3.1 closes thoughts that it has not opened: the part before the answer is ours.
-        own = probe[len(start) :].partition(PROBE)[0]
-        return thought + whole[len(start) :].removeprefix(own)
+        prefix = probe[len(start) :].partition(PROBE)[0]
+        return thought + whole[len(start) :].removeprefix(prefix)
 
     def _split(self, messages: Sequence[Message], opening: Opening) -> tuple[str, Message]:
         """Of the last message."""
@@ -256,13 +256,13 @@ def _untaught(number: int, why: object) -> BadDataError:
     return BadDataError(f"Cannot train on message {number} of a chat because {why}")
 
 
-def _not_led_to(number: int, asked: str, whole: str) -> BadDataError:
+def _not_led_to(number: int, prompt: str, whole: str) -> BadDataError:
     same = next(
-        place for place, both in enumerate(zip(asked + "\0", whole + "\1")) if both[0] != both[1]
+        place for place, both in enumerate(zip(prompt + "\0", whole + "\1")) if both[0] != both[1]
     )
     return BadDataError(
         f"Cannot train on message {number} of a chat because the chat template requests it with "
-        f"{asked[same:][:SHOWN]!r}, but the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
+        f"{prompt[same:][:SHOWN]!r}, but the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
         "the requested form, including a reasoning model's thoughts, or change "
         "model.template_arguments"
     )

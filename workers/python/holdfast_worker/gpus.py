@@ -16,9 +16,9 @@ def visible_gpus(env: Mapping[str, str], *, devices_directory: str = "/dev") -> 
     The entries of CUDA_VISIBLE_DEVICES if it is set, because a cluster's scheduler sets it; else
     0, 1, ... in the order of nvidia-smi.
     """
-    given = env.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        entries = [entry.strip() for entry in given.split(",")]
+    listed = env.get("CUDA_VISIBLE_DEVICES")
+    if listed is not None:
+        entries = [entry.strip() for entry in listed.split(",")]
         # CUDA ignores everything after an invalid entry.
         ends = (i for i, entry in enumerate(entries) if entry in ("", "-1"))
         return entries[: next(ends, len(entries))]

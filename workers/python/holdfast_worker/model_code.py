@@ -15,7 +15,7 @@ from typing import Any, TypedDict, cast
 CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
 
-class Asked(TypedDict):
+class CheckedModel(TypedDict):
     """`name`: as the configuration has it. `trusted`: `trust_remote_code`."""
 
     name: str
@@ -37,13 +37,13 @@ def _auto_map(file: Path) -> dict[str, Any]:
     return (json.loads(file.read_text()).get("auto_map") or {}) if file.is_file() else {}
 
 
-def why_not(asked: Asked) -> str | None:
+def why_not(model: CheckedModel) -> str | None:
     """Why a model cannot be opened because of its code. None: nothing is wrong with that."""
-    name, directory = asked["name"], Path(asked["directory"])
+    name, directory = model["name"], Path(model["directory"])
     named = code_of(directory)
     if not named:
         return None
-    if asked["trusted"]:
+    if model["trusted"]:
         return next(_unusable(name, directory, named), None)
     files = ", ".join(sorted({_file(one) for one in named}))
     if not _needs_code(directory):

@@ -84,12 +84,15 @@ class Opening:
                 **self.building(),
                 **options,
             )
-        wrong = {name: (tuple(own), tuple(made)) for name, own, made in found["mismatched_keys"]}
+        wrong = {
+            name: (tuple(saved), tuple(described))
+            for name, saved, described in found["mismatched_keys"]
+        }
         if wrong:
-            name, (own, made) = min(wrong.items())
+            name, (saved, described) = min(wrong.items())
             raise BadDataError(
-                f"Cannot open model '{directory}' because its tensor '{name}' has the shape {own} "
-                f"and its config.json describes {made} ({len(wrong)} such). Fix: name a model "
+                f"Cannot open model '{directory}' because its tensor '{name}' has the shape {saved} "
+                f"and its config.json describes {described} ({len(wrong)} such). Fix: name a model "
                 "whose files belong together"
             )
         _check_tied(directory, model)

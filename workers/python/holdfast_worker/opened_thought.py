@@ -39,18 +39,18 @@ class Opening:
     closed: bool
 
 
-def opening_of(asked: str) -> Opening | None:
+def opening_of(prompt: str) -> Opening | None:
     """The thought that a prompt opens at its end; None: it opens none."""
-    found = OPENING.search(asked)
+    found = OPENING.search(prompt)
     return found and Opening(found[0], found["space"], found["closed"] is not None)
 
 
 def without_tags(message: Message) -> Message:
     """The message with its thoughts as templates expect them: without `<think>` around them."""
-    given = {name: message[name] for name in THOUGHTS if isinstance(message.get(name), str)}
+    thoughts = {name: message[name] for name in THOUGHTS if isinstance(message.get(name), str)}
     bare = {
         name: value.strip().removeprefix(OPEN).removesuffix(CLOSE).strip("\n")
-        for name, value in given.items()
+        for name, value in thoughts.items()
         if OPEN in value or CLOSE in value
     }
     return {**message, **bare}
@@ -67,9 +67,9 @@ def split_thought(message: Message, opening: Opening) -> tuple[str, Message]:
     answer = {name: value for name, value in message.items() if name not in THOUGHTS}
     content = message["content"] or ""
     if OPEN in content or CLOSE in content:
-        thought, said = _thought_in(content, opening)
-        answer["content"] = said.lstrip()
-        written = thought + CLOSE + said[: len(said) - len(answer["content"])]
+        thought, spoken = _thought_in(content, opening)
+        answer["content"] = spoken.lstrip()
+        written = thought + CLOSE + spoken[: len(spoken) - len(answer["content"])]
     else:
         message = without_tags(message)
         thought = next((message[name] for name in THOUGHTS if message.get(name)), "").strip("\n")
@@ -94,12 +94,12 @@ def _thought_in(content: str, opening: Opening) -> tuple[str, str]:
     """
     if CLOSE not in content:
         raise BadDataError(UNENDED)
-    thought, _, said = content.partition(CLOSE)
+    thought, _, spoken = content.partition(CLOSE)
     begins = thought.lstrip().startswith(OPEN)
     # Without it, as the model writes after the prompt: on its own line, or tight if the prompt is.
     ends = LINE.search(thought) or (not opening.space and thought == thought.rstrip())
-    if content.count(OPEN) != int(begins) or CLOSE in said or not (begins or ends):
+    if content.count(OPEN) != int(begins) or CLOSE in spoken or not (begins or ends):
         raise BadDataError(ELSEWHERE)
     if begins:
         thought = thought.lstrip()[len(OPEN) :].removeprefix(opening.space)
-    return thought, said
+    return thought, spoken

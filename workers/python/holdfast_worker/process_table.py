@@ -115,8 +115,10 @@ def memory_bytes(pid: int) -> int:
     except OSError:
         return 0
     sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
-    own, mapped = (int(sizes.get(f"Rss{kind}", "0").split()[0]) << 10 for kind in ("Anon", "Shmem"))
-    return own + max(mapped, _open_shared_bytes(pid))
+    anonymous, mapped = (
+        int(sizes.get(f"Rss{kind}", "0").split()[0]) << 10 for kind in ("Anon", "Shmem")
+    )
+    return anonymous + max(mapped, _open_shared_bytes(pid))
 
 
 def _open_shared_bytes(pid: int) -> int:

@@ -35,7 +35,7 @@ def encode_prompt(
     if isinstance(prompt, str):
         text, tokens = prompt, _encode_opening(tokenizer, prompt)
     else:
-        text = chat_format(tokenizer, chat, tools).asked(prompt)
+        text = chat_format(tokenizer, chat, tools).prompt(prompt)
         tokens = _encode(tokenizer, text)
     if not tokens:
         raise BadDataError(
@@ -113,9 +113,9 @@ def turn_end(tokenizer: Any, prompt: Prompt, chat: Chat) -> int:
 
 
 def chat_format(tokenizer: Any, chat: Chat, tools: str | None = None) -> ChatFormat:
-    given = chat or {}
+    options = chat or {}
     return ChatFormat(
-        tokenizer, given.get("template_arguments"), tools=tools, date=given.get("date")
+        tokenizer, options.get("template_arguments"), tools=tools, date=options.get("date")
     )
 
 
@@ -165,11 +165,11 @@ def _encode_chat(
     seen = None
     for turn in turns:
         # If the template writes no end token, the trained one appears in no later prompt.
-        if seen is None or form.end is None or not turn.asked.startswith(seen):
+        if seen is None or form.end is None or not turn.prompt.startswith(seen):
             sequences.append(([], []))
             seen = ""
         _append(sequences[-1], turn, tokenizer=form.tokenizer, seen=seen, end=form.end)
-        seen = turn.asked + turn.written
+        seen = turn.prompt + turn.written
     return sequences
 
 
@@ -180,14 +180,14 @@ def _append(
     One more turn. `seen`: the text that the sequence has so far, which ends with the turn before.
     """
     before = end[0] if seen and end else ""
-    context = turn.asked[len(seen) :]
-    asked = _following(tokenizer, before, context)
+    context = turn.prompt[len(seen) :]
+    context_tokens = _following(tokenizer, before, context)
     written = _following(tokenizer, context, turn.written)
     if end is None:
         written = _ended(tokenizer, written)
     tokens, mask = sequence
-    tokens += asked + written
-    mask += [0] * len(asked) + [1] * len(written)
+    tokens += context_tokens + written
+    mask += [0] * len(context_tokens) + [1] * len(written)
 
 
 def _following(tokenizer: Any, before: str, text: str) -> list[int]:
@@ -195,9 +195,9 @@ def _following(tokenizer: Any, before: str, text: str) -> list[int]:
     The tokens of a text after another one: some tokenizers add a space at what they consider the
     beginning of a text.
     """
-    own = _encode(tokenizer, before)
+    alone = _encode(tokenizer, before)
     both = _encode(tokenizer, before + text)
-    return both[len(own) :] if both[: len(own)] == own else _encode(tokenizer, text)
+    return both[len(alone) :] if both[: len(alone)] == alone else _encode(tokenizer, text)
 
 
 def _encode_turns(
@@ -215,7 +215,7 @@ def _encode_turns(
         if messages[place]["role"] != "assistant":
             continue
         _refuse_more_than_text(messages[place], "`turn_end: eos_token` teaches content alone")
-        context = form.asked(messages[:place])
+        context = form.prompt(messages[:place])
         if not context.startswith(seen):
             raise BadDataError(
                 "Cannot encode a chat with several assistant turns because the chat template rewrites earlier turns: "

@@ -150,14 +150,14 @@ def tensor_chunks(location: TensorLocation) -> Iterator[bytes]:
     """A tensor's little-endian bytes, piece by piece."""
     with open(location.file, "rb") as file:
         file.seek(location.begin)
-        left = location.end - location.begin
-        while left > 0:
-            chunk = file.read(min(left, CHUNK_BYTES))
+        remaining = location.end - location.begin
+        while remaining > 0:
+            chunk = file.read(min(remaining, CHUNK_BYTES))
             if not chunk:
                 raise BadDataError(
                     f"Cannot read tensor '{location.name}' as '{location.file}' is cut short"
                 )
-            left -= len(chunk)
+            remaining -= len(chunk)
             yield chunk
 
 

@@ -31,7 +31,7 @@ def abs(x): return 0
 
 def answers(tests: list[str], *, setup: str = "", entry: str | None = None) -> list[bool | str]:
     side = TestsSide(lambda message: program.answer(message))  # noqa: PLW0108 - a cycle.
-    program = ProgramSide(side.asked)
+    program = ProgramSide(side.answer_program)
     loaded = side.answer({"op": "load", "setup": setup, "tests": tests, "entry": entry})
     if "broken" in loaded:
         return [loaded["broken"]]

@@ -17,7 +17,7 @@ def test_a_target_has_parameters_by_name_and_by_place() -> None:
     assert target.places == ("first", "second", "third")
     assert target.required == {"first", "second", "fourth"}
     assert (target.takes_all, target.is_function) == (False, True)
-    assert target.said(("third", "other", "second")) == "its parameters third and second"
+    assert target.describe(("third", "other", "second")) == "its parameters third and second"
     assert target.accepted({"first": 1, "third": 2, "other": 3}) == {"third": 2}
     assert target.columns(("second",)) == {"third", "fourth"}
 

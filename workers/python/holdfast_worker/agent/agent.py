@@ -249,8 +249,8 @@ class Agent:
         else:
             group.stop(stop.grace_ms / 1000)
 
-    def _on_task(self, asked: EngineTask) -> None:
-        task = Task(asked)
+    def _on_task(self, request: EngineTask) -> None:
+        task = Task(request)
         if task.id in self._answers:
             return  # Its answer was sent, and is sent again if the line has lost it.
         self._link.offer(AgentAccepted(task=task.id))
@@ -260,12 +260,12 @@ class Agent:
         group = self._groups.get(task.group)
         if (
             group is None
-            or group.generation != asked.generation
+            or group.generation != request.generation
             or group.state in ("failed", "stopped")
         ):
             has = f"generation {group.generation} ({group.state})" if group else "no such group"
             text = (
-                f"Cannot run '{task.op}' in {task.group} generation {asked.generation}: "
+                f"Cannot run '{task.op}' in {task.group} generation {request.generation}: "
                 f"this host has {has}"
             )
             self.task_error(task, [report(0, cause="other", message=text)])

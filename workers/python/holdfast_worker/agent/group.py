@@ -118,11 +118,11 @@ class Group:
         except (
             Exception
         ) as error:  # A fault of the agent itself must not leave ranks behind or a task unanswered.
-            failure = self._own_report(f"The agent failed: {error!r}")
+            failure = self._agent_report(f"The agent failed: {error!r}")
             self._reports.setdefault(self.ranks.first, failure)
             await self._fail()
 
-    def _own_report(self, message: str) -> FailureReport:
+    def _agent_report(self, message: str) -> FailureReport:
         """What no rank said."""
         return report(self.ranks.first, cause="other", message=message)
 
@@ -253,9 +253,13 @@ class Group:
 
     def _hand_out(self, task: Task) -> None:
         self._tasks[task.id] = task
-        asked = task.asked
+        request = task.request
         message = AskRank(
-            task=asked.task, key=asked.key, attempt=asked.attempt, op=asked.op, args=asked.args
+            task=request.task,
+            key=request.key,
+            attempt=request.attempt,
+            op=request.op,
+            args=request.args,
         )
         self.ranks.send(message)
         for rank in self.ranks.processes:
@@ -344,7 +348,7 @@ class Group:
         for task in self._tasks.values():
             reports = {**reports, **task.failures}
         failures = self.ranks.with_logs(reports)
-        self.failures = failures or [self._own_report("The group ended without a report")]
+        self.failures = failures or [self._agent_report("The group ended without a report")]
         await self._end_tasks(self.failures)
         self._change("failed")
 
@@ -353,7 +357,7 @@ class Group:
         await self._kill()
         for task in waiting:
             self._tasks[task.id] = task
-        await self._end_tasks([self._own_report(f"The group {self.name} was stopped")])
+        await self._end_tasks([self._agent_report(f"The group {self.name} was stopped")])
         self._change("stopped")
 
     async def _kill(self) -> None:

@@ -132,7 +132,7 @@ class Link:
         self._seen_at = time.monotonic()
         self._hub_stamp: tuple[int, int] | None = None  # Of the file as it was read last.
         self._refusals = 0  # In a row.
-        self._said = ""  # Why there is no line, as it was logged last.
+        self._reason = ""  # Why there is no line, as it was logged last.
 
     # Sending.
 
@@ -200,9 +200,9 @@ class Link:
             except (TimeoutError, OSError, WebSocketException, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
                 self._count_refusal(error)
-            if reason != self._said:
+            if reason != self._reason:
                 log(f"No line to an engine: {reason}")
-                self._said = reason
+                self._reason = reason
             if time.monotonic() - self._seen_at > self.grace_s:
                 raise EngineGone(f"no engine for {self.grace_s} s: {reason}")
             await asyncio.sleep(RETRY_S)
@@ -300,7 +300,7 @@ class Link:
         self._acknowledged(welcome.received_seq)
         self._sent_seq = welcome.received_seq
         self._droppable.clear()
-        self._said = ""
+        self._reason = ""
         self._receive(welcome)
         return welcome.heartbeat_ms / 1000
 
@@ -369,10 +369,10 @@ class Link:
         return [item for item in self._outbox if item.seq > self._sent_seq]
 
     def _acknowledged(self, seq: int) -> None:
-        left = [item for item in self._outbox if item.seq > seq]
-        if len(left) < len(self._outbox):
+        unacknowledged = [item for item in self._outbox if item.seq > seq]
+        if len(unacknowledged) < len(self._outbox):
             self._refusals = 0
-        self._outbox = left
+        self._outbox = unacknowledged
 
     def _count(self, kind: str) -> None:
         """

@@ -57,8 +57,8 @@ LOG_END_S = 1.0  # All who could print are dead: this is for a process that has 
 
 def rank_environment(
     base: Mapping[str, str],
-    given: Mapping[str, str],
-    own: Mapping[str, str],
+    group_variables: Mapping[str, str],
+    rank_variables: Mapping[str, str],
     *,
     keeps_hub_tokens: bool = False,
 ) -> dict[str, str]:
@@ -67,7 +67,7 @@ def rank_environment(
     user code, so tokens and database addresses stay behind.
     """
     env = {name: value for name, value in base.items() if name not in FOREIGN_NAMES}
-    env.update(given)
+    env.update(group_variables)
     env = {n: v for n, v in env.items() if not SECRET_NAMES.match(n) and not SECRET_VALUES.match(v)}
     if not keeps_hub_tokens:
         env = {name: value for name, value in env.items() if not HUB_TOKENS.match(name)}
@@ -77,7 +77,7 @@ def rank_environment(
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
-        **own,
+        **rank_variables,
     }
 
 
@@ -101,12 +101,16 @@ class RankProcess:
         guard, self._alive = (
             os.pipe()
         )  # Never written to: the guard wakes when this agent's end closes.
-        own = {"PATH": path, CHANNEL_VARIABLE: str(theirs.fileno()), GUARD_VARIABLE: str(guard)}
+        channel_variables = {
+            "PATH": path,
+            CHANNEL_VARIABLE: str(theirs.fileno()),
+            GUARD_VARIABLE: str(guard),
+        }
         try:
             with theirs:
                 self._popen = subprocess.Popen(
                     [python, "-m", "holdfast_worker.rank.rank"],
-                    env={**env, **own},
+                    env={**env, **channel_variables},
                     stdin=subprocess.DEVNULL,
                     stdout=self._log.inlet,
                     stderr=subprocess.STDOUT,
@@ -151,8 +155,8 @@ class RankProcess:
                 pass
             # Its answer may be lost, so the rank ends: whoever waits for it would wait forever.
             except Exception as error:
-                said = f"Cannot read a message of rank {self.rank}: {error!r}"
-                failure = report(self.rank, cause="other", message=said)
+                text = f"Cannot read a message of rank {self.rank}: {error!r}"
+                failure = report(self.rank, cause="other", message=text)
                 on_message(RankError(task=None, failure=failure))
                 self.kill()
 

@@ -91,7 +91,7 @@ class Ranks:
         return address, rendezvous.free_port(address)
 
     def _spawn(self, rank: int, place: tuple[str, int], address: str) -> RankProcess:
-        own = {
+        rank_variables = {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank - self.first),
             "WORLD_SIZE": str(self.world_size),
@@ -103,18 +103,20 @@ class Ranks:
             GROUP_VARIABLE: self._nonce,
         }
         name = f"{self._group.replace('/', '_')}.rank{rank}.gen{self._generation}.log"
-        given = (
+        group_variables = (
             flight_recorder.environment(self._log_dir, self._group, self._generation)
             | self._start.env
         )
         is_reward = self._start.role == "reward"
-        env = rank_environment(os.environ, given, own, keeps_hub_tokens=is_reward)
+        env = rank_environment(
+            os.environ, group_variables, rank_variables, keeps_hub_tokens=is_reward
+        )
         return RankProcess(
             rank, python=self._start.python, env=env, log_path=Path(self._log_dir) / name
         )
 
     def _context(self, rank: int, place: tuple[str, int]) -> RankContext:
-        given = {**os.environ, **self._start.env}
+        variables = {**os.environ, **self._start.env}
         return RankContext(
             role=self._start.role,
             group=self._group,
@@ -122,11 +124,11 @@ class Ranks:
             rank=rank,
             world_size=self.world_size,
             spec=self._start.spec,
-            artifacts_dir=given.get("HOLDFAST_ARTIFACTS", ""),
+            artifacts_dir=variables.get("HOLDFAST_ARTIFACTS", ""),
             master_addr=place[0],
             master_port=place[1],
             log_dir=self._log_dir,
-            home=given.get("HOLDFAST_HOME_DIR", ""),
+            home=variables.get("HOLDFAST_HOME_DIR", ""),
         )
 
     def send(self, message: ToRank) -> None:

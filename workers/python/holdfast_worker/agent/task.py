@@ -12,7 +12,7 @@ from holdfast_worker.wire.frames import EngineTask, FailureReport, HeldTask
 class Task:
     """An operation that was handed to a group, and what its ranks answered."""
 
-    asked: EngineTask
+    request: EngineTask
     outputs: dict[int, str] = field(default_factory=dict[int, str])  # JSON, for the engine to read.
     failures: dict[int, FailureReport] = field(default_factory=dict[int, FailureReport])
     blobs: list[bytes] = field(default_factory=list[bytes])
@@ -20,19 +20,19 @@ class Task:
     wanted: bool = True  # False: the engine will not ask for its answer.
 
     def __post_init__(self) -> None:
-        self.id, self.group, self.op = self.asked.task, self.asked.group, self.asked.op
+        self.id, self.group, self.op = self.request.task, self.request.group, self.request.op
 
     def held(self, state: Literal["running", "finished"]) -> HeldTask:
-        asked = self.asked
+        request = self.request
         return HeldTask(
-            task=asked.task,
-            group=asked.group,
-            generation=asked.generation,
-            key=asked.key,
-            attempt=asked.attempt,
-            epoch=asked.epoch,
-            op=asked.op,
-            args_hash=asked.args_hash,
+            task=request.task,
+            group=request.group,
+            generation=request.generation,
+            key=request.key,
+            attempt=request.attempt,
+            epoch=request.epoch,
+            op=request.op,
+            args_hash=request.args_hash,
             cancelled=self.cancelled,
             state=state,
         )

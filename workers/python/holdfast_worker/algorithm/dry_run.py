@@ -112,7 +112,7 @@ class SyntheticStep:
         self.program = program
         self.read: set[str] = set()
         self.statistics_read: set[str] = set()
-        self.given: list[Inputs] = []
+        self.inputs: list[Inputs] = []
         random = np.random.default_rng(1)
         self.masks = [np.arange(length) > 0 for length in LENGTHS]
         self.masks[2][3] = False
@@ -122,7 +122,7 @@ class SyntheticStep:
 
     def has_pairs(self) -> bool:
         """Whether a call read or returned anything of pairs."""
-        return any(x._pairs for x in self.given)
+        return any(x._pairs for x in self.inputs)
 
     def _column(self, name: str, random: np.random.Generator) -> list[np.ndarray]:
         """Per sequence: one number a token, or one."""
@@ -220,12 +220,12 @@ class Watched:
 
     def call_statistics(self, x: Any) -> Any:
         self._reading = self.step.statistics_read
-        self.step.given.append(x)
+        self.step.inputs.append(x)
         return self.step.program.call_statistics(x)
 
     def call_loss(self, x: Any, s: Any) -> Any:
         self._reading = self.step.read
-        self.step.given.append(x)
+        self.step.inputs.append(x)
         return self.step.program.call_loss(x, s)
 
     def open_step(self, *step: Any) -> PythonStep:

@@ -132,7 +132,7 @@ class AlgorithmFile:
             )
         return cast("Mapping[str, Any]", found)
 
-    def settings(self, given: Mapping[str, Any]) -> Any:
+    def settings(self, configured: Mapping[str, Any]) -> Any:
         """The file's `Config` with these settings, or nothing if it has none."""
         Config = getattr(self.module, "Config", None)
         if Config is None:
@@ -143,7 +143,7 @@ class AlgorithmFile:
                 "above it"
             )
         fields = {field.name: field for field in dataclasses.fields(Config) if field.init}
-        for name in given:
+        for name in configured:
             if name not in fields:
                 has = f"it has {', '.join(fields)}" if fields else "it has none"
                 raise AlgorithmError(
@@ -153,7 +153,7 @@ class AlgorithmFile:
                 )
         for name, field in fields.items():
             if (
-                name not in given
+                name not in configured
                 and field.default is _MISSING
                 and field.default_factory is _MISSING
             ):
@@ -165,7 +165,7 @@ class AlgorithmFile:
             return Config(
                 **{
                     name: self._fitted(name, value, hints.get(name))
-                    for name, value in given.items()
+                    for name, value in configured.items()
                 }
             )
 

@@ -95,7 +95,7 @@ def cached_part(name: HubName, part: Part) -> list[HubFile] | None:
 
 def part_file(name: HubName, part: Part) -> Path:
     """Beside the client's files, which it leaves alone; so a copied cache has it too."""
-    said = [part["files"], part["subset"], part["split"]]
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    identity = [part["files"], part["subset"], part["split"]]
+    text = json.dumps(identity, ensure_ascii=False, separators=(",", ":"))
     key = hashlib.sha256(text.encode()).hexdigest()
     return storage_of(name) / "holdfast" / str(name.commit) / f"{key}.json"

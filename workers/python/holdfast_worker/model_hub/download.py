@@ -83,9 +83,9 @@ def _check_room(name: HubName, missing: list[HubFile]) -> None:
     place = cache_directory()
     while not place.exists():
         place = place.parent
-    left = shutil.disk_usage(place).free
-    if needed > left:
-        raise failure.no_room(name, needed=needed, left=left)
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise failure.no_room(name, needed=needed, free=free)
 
 
 def _blob(name: HubName, file: HubFile) -> Path:

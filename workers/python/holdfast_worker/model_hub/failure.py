@@ -99,11 +99,11 @@ def no_network(name: HubName, why: str) -> FetchFailure:
     )
 
 
-def no_room(name: HubName, *, needed: int, left: int) -> FetchFailure:
+def no_room(name: HubName, *, needed: int, free: int) -> FetchFailure:
     """Known before the first byte."""
     return FetchFailure(
         f"Cannot fetch {name.what} '{name}' because the disk has no room: it takes {size_text(needed)} "
-        f"in {cache_directory()}, which has {size_text(left)} free. "
+        f"in {cache_directory()}, which has {size_text(free)} free. "
         "Fix: free some space, or choose a different cache with HF_HOME",
         is_input=False,
     )

@@ -27,7 +27,7 @@ from holdfast_worker.model_hub.resolve import resolve, resolve_part
 Commits = dict[HubName, str]  # Of revisions, by their names without a commit.
 
 
-class Asked(TypedDict):
+class FetchRequest(TypedDict):
     """`code`: whether a model's own Python files are wanted."""
 
     name: str
@@ -51,25 +51,25 @@ def say(text: str) -> None:
     _write({"say": text})
 
 
-def fetch(asked: Asked, *, download: bool, commits: Commits | None = None) -> Fetched:
+def fetch(request: FetchRequest, *, download: bool, commits: Commits | None = None) -> Fetched:
     """
     One model or part of a data set. `commits`: what revisions meant already, so that several parts
     of one revision have one commit. Raises `FetchFailure`.
     """
-    part = asked.get("part")
-    name = hub_name(asked["name"], "model" if part is None else "dataset")
+    part = request.get("part")
+    name = hub_name(request["name"], "model" if part is None else "dataset")
     if name is None:
         raise FetchFailure(
-            f"Cannot fetch '{asked['name']}' because it is not a name at the hub. "
+            f"Cannot fetch '{request['name']}' because it is not a name at the hub. "
             "Fix: write OWNER/NAME or OWNER/NAME@REVISION"
         )
     known = {} if commits is None else commits
     free = replace(name, commit=None)
     name = replace(name, commit=name.commit or known.get(free))
-    files = asked["recorded"]
+    files = request["recorded"]
     if files is None:
         name, files = (
-            resolve(name, code=asked["code"]) if part is None else resolve_part(name, part)
+            resolve(name, code=request["code"]) if part is None else resolve_part(name, part)
         )
     known.setdefault(free, str(name.commit))
     if download:

@@ -79,7 +79,7 @@ def resolve_part(name: HubName, part: Part) -> tuple[HubName, list[HubFile]]:
 def _listing(name: HubName) -> tuple[HubName, dict[str, HubFile]]:
     """The name with its commit, and every file of the repository by its path."""
 
-    def asked(client: Any) -> Any:
+    def query(client: Any) -> Any:
         return client.HfApi().repo_info(
             name.repository,
             repo_type=name.kind,
@@ -88,7 +88,7 @@ def _listing(name: HubName) -> tuple[HubName, dict[str, HubFile]]:
             timeout=TIMEOUT_S,
         )
 
-    info = _ask(name, asked)
+    info = _ask(name, query)
     inside = [one for one in info.siblings if ".." not in one.rfilename.split("/")]
     return replace(name, commit=info.sha), {one.rfilename: _listed(one) for one in inside}
 
@@ -116,7 +116,7 @@ def _shards(name: HubName, listed: dict[str, HubFile]) -> list[str]:
 def download_one(name: HubName, path: str, *, again: bool = False) -> str:
     """Fetches one file into the cache, whole or not at all. Its path there."""
 
-    def asked(client: Any) -> Any:
+    def query(client: Any) -> Any:
         return client.hf_hub_download(
             name.repository,
             path,
@@ -125,17 +125,17 @@ def download_one(name: HubName, path: str, *, again: bool = False) -> str:
             force_download=again,
         )
 
-    return _ask(name, asked)
+    return _ask(name, query)
 
 
 def _check_access(name: HubName, path: str) -> None:
     """A gated repository is listed for everybody, so one of its files is asked for."""
 
-    def asked(client: Any) -> Any:
+    def query(client: Any) -> Any:
         url = client.hf_hub_url(name.repository, path, repo_type=name.kind, revision=name.commit)
         return client.get_hf_file_metadata(url, timeout=TIMEOUT_S)
 
-    _ask(name, asked)
+    _ask(name, query)
 
 
 def _ask(name: HubName, question: Callable[[Any], Any]) -> Any:

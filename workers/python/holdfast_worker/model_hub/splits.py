@@ -165,8 +165,8 @@ def _chosen_subset(name: HubName, wanted: str | None, subsets: dict[str, Subset]
     if wanted is None:
         usual = [
             subset
-            for subset, said in subsets.items()
-            if len(subsets) == 1 or subset == "default" or said.is_default
+            for subset, facts in subsets.items()
+            if len(subsets) == 1 or subset == "default" or facts.is_default
         ]
         if len(usual) != 1:
             raise _unusable(
@@ -205,15 +205,17 @@ def _splits_by_name(name: HubName, rows: list[str]) -> Splits:
         lambda path: path.split("/")[-1:],
     ]
     for place in places:
-        said = {path: [split for split in KEYWORDS if _says(place(path), split)] for path in rows}
-        twice = [path for path, splits in said.items() if len(splits) > 1]
+        splits_of = {
+            path: [split for split in KEYWORDS if _says(place(path), split)] for path in rows
+        }
+        twice = [path for path, splits in splits_of.items() if len(splits) > 1]
         if twice:
             raise _unusable(
                 name,
                 f"the names of its files say several splits at once: {_some(twice)}",
                 _name_files(name, twice),
             )
-        found = {split: [path for path in rows if split in said[path]] for split in KEYWORDS}
+        found = {split: [path for path in rows if split in splits_of[path]] for split in KEYWORDS}
         if any(found.values()):
             return {split: files for split, files in found.items() if files}
     return {"train": rows} if rows else {}

@@ -171,9 +171,9 @@ def _log_end(path: str, size: int) -> list[str]:
     try:
         for part in files_of(Path(path)):
             with part.open("rb") as file:
-                left = size - len(data)
-                file.seek(max(0, file.seek(0, os.SEEK_END) - left))
-                data = file.read(left) + data
+                missing = size - len(data)
+                file.seek(max(0, file.seek(0, os.SEEK_END) - missing))
+                data = file.read(missing) + data
             if len(data) >= size:
                 break
     except OSError:

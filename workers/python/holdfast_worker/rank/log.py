@@ -36,7 +36,7 @@ class RotatingLog:
     def _open(self) -> int:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._left = self._bytes_max - os.fstat(fd).st_size
+        self._remaining = self._bytes_max - os.fstat(fd).st_size
         for other in self._follow:
             os.dup2(fd, other)
         return fd
@@ -45,7 +45,7 @@ class RotatingLog:
         """Never raises: printing to a full disk loses the text, not the work."""
         view = memoryview(data)
         while view:
-            taken = len(view) if len(view) <= self._left else self._fits(data[-len(view) :])
+            taken = len(view) if len(view) <= self._remaining else self._fits(data[-len(view) :])
             try:
                 if taken == 0:
                     self._rotate()
@@ -53,7 +53,7 @@ class RotatingLog:
                 taken = os.write(self._fd, view[:taken])
             except OSError:
                 return
-            self._left -= taken
+            self._remaining -= taken
             view = view[taken:]
 
     def _fits(self, data: bytes) -> int:
@@ -61,7 +61,7 @@ class RotatingLog:
         How many bytes still belong into this file: whole lines, or as much as fits of a line that
         is longer than a file.
         """
-        room = max(0, self._left)
+        room = max(0, self._remaining)
         whole = data.rfind(b"\n", 0, room) + 1
         return whole or (room if room == self._bytes_max else 0)
 
@@ -126,9 +126,9 @@ class RankLog:
     def drain(self) -> None:
         """Makes everything printed so far visible to readers of the log."""
         with self._lock:
-            left = 0 if self._closed else waiting_bytes(self._fd)
-            while left > 0 and self._take():
-                left -= PIECE_BYTES
+            waiting = 0 if self._closed else waiting_bytes(self._fd)
+            while waiting > 0 and self._take():
+                waiting -= PIECE_BYTES
 
     def write(self, text: str) -> None:
         """Writes a message of the agent itself."""

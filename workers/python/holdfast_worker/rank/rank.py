@@ -43,7 +43,7 @@ from holdfast_worker.rank.frames import (
     ToRank,
     read_to_rank,
 )
-from holdfast_worker.wire.operation import read_given
+from holdfast_worker.wire.operation import read_arguments
 
 
 def kill_own_group() -> None:
@@ -138,12 +138,12 @@ class Rank:
             case _:
                 pass  # Of a task that is done, or of a type that a later version added.
 
-    def _operate(self, asked: AskRank, cancelled: threading.Event) -> None:
-        task, op = asked.task, asked.op
+    def _operate(self, request: AskRank, cancelled: threading.Event) -> None:
+        task, op = request.task, request.op
         phase = phase_of(self._context.role, op)
         io = OperationIO(
-            key=asked.key,
-            attempt=asked.attempt,
+            key=request.key,
+            attempt=request.attempt,
             task=task,
             artifacts_dir=self._context.artifacts_dir,
             send_progress=lambda progress: self._send(RankProgress(task=task, **vars(progress))),
@@ -156,7 +156,7 @@ class Rank:
             self._faults.at("op", phase)
             io.check_cancelled()
             output = json.dumps(
-                self._operation(op)(read_given(asked.args, io), io), allow_nan=False
+                self._operation(op)(read_arguments(request.args, io), io), allow_nan=False
             )
             if len(output) > ANSWER_BYTES_MAX:
                 raise TooLargeError(

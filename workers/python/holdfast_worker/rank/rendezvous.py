@@ -91,9 +91,9 @@ def bind_stores_of_libraries() -> None:
     """
     from torch.distributed import rendezvous
 
-    def made(*, multi_tenant: bool = False, **arguments: Any) -> Any:
+    def bound(*, multi_tenant: bool = False, **arguments: Any) -> Any:
         return bound_store(
             **arguments
         )  # Several tenants of one port would need to find its first one's socket.
 
-    rendezvous.TCPStore = made
+    rendezvous.TCPStore = bound

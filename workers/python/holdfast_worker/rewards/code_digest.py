@@ -21,8 +21,8 @@ def code_digest(function: str, *, style: str, settings: str | None) -> str:
     part of it, nor is a file that the function reads.
     """
     digest = hashlib.sha256()
-    said = [function, style, settings or ""]
-    parts = [*said, sys.version, *_packages(), *_files(list(sys.modules.values()))]
+    declared = [function, style, settings or ""]
+    parts = [*declared, sys.version, *_packages(), *_files(list(sys.modules.values()))]
     for part in parts:
         digest.update(f"{len(part)} {part}".encode())
     return digest.hexdigest()
@@ -35,8 +35,8 @@ def _packages() -> list[str]:
 def _files(modules: Iterable[ModuleType | None]) -> list[str]:
     installed = {Path(sysconfig.get_path(name)).resolve() for name in INSTALLED}
     files = {Path(file).resolve() for module in modules if (file := _file_of(module))}
-    own = [file for file in files if not installed.intersection(file.parents)]
-    return sorted(f"{file.name} {_content(file)}" for file in own)
+    user_files = [file for file in files if not installed.intersection(file.parents)]
+    return sorted(f"{file.name} {_content(file)}" for file in user_files)
 
 
 def _content(file: Path) -> str:

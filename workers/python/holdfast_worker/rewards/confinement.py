@@ -45,10 +45,10 @@ def isolation_works() -> str | None:
             if inner == 0:
                 _mount_proc()
                 os._exit(0)
-            said = b"" if os.waitpid(inner, 0)[1] == 0 else b"/proc cannot be mounted"
+            outcome = b"" if os.waitpid(inner, 0)[1] == 0 else b"/proc cannot be mounted"
         except OSError as error:
-            said = str(error).encode()
-        os.write(writing, said)
+            outcome = str(error).encode()
+        os.write(writing, outcome)
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)

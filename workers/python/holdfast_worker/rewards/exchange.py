@@ -149,9 +149,9 @@ class Exchange:
         return bytes(data)
 
     def _wait(self, event: int, deadline: float) -> None:
-        left_s = deadline - time.monotonic()
+        remaining_s = deadline - time.monotonic()
         self._poll.register(self._sock, event)
-        if left_s <= 0 or not self._poll.poll(left_s * 1000):
+        if remaining_s <= 0 or not self._poll.poll(remaining_s * 1000):
             raise Silent
 
 

@@ -75,9 +75,9 @@ class RewardPool:
         ]
 
     @property
-    def left(self) -> str | None:
+    def left_behind(self) -> str | None:
         """A sentence about what a call has left behind in its process; None: nothing."""
-        return next((process.left for process in self._all if process.left), None)
+        return next((process.left_behind for process in self._all if process.left_behind), None)
 
     def close(self) -> None:
         for process in self._all:

@@ -87,7 +87,7 @@ class PoolProcess:
         self._output: _Output | None = None
         self._loaded: Loaded | None = None
         self._stopped_for: str | None = None
-        self.left: str | None = None  # What a call left behind, the first time.
+        self.left_behind: str | None = None  # What a call left behind, the first time.
 
     def load(self) -> Loaded:
         """Imports the function. Raises UserCodeError with the user's frames if that fails."""
@@ -126,11 +126,11 @@ class PoolProcess:
         self._output.begin_call()
         try:
             message = {"type": "call", "items": items}
-            said = self._exchange.ask(message, timeout_ms / 1000)
-            answers = _checked(said, len(items))
+            reply = self._exchange.ask(message, timeout_ms / 1000)
+            answers = _checked(reply, len(items))
             ms = (time.monotonic() - started) * 1000 / len(items)
-            if left := said.get("left"):
-                self._replace(str(left))
+            if leftover := reply.get("left"):
+                self._replace(str(leftover))
             return [{**answer, "ms": ms, "code": code} for answer in answers]
         except Silent:
             outcome = "timeout"
@@ -146,16 +146,16 @@ class PoolProcess:
         one: Scored = {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
         return [one for _ in items]
 
-    def _replace(self, left: str) -> None:
+    def _replace(self, leftover: str) -> None:
         """Ends the process before anything that a call left behind can read the next request."""
         self.end()
-        if self.left is None:
-            self.left = (
-                f"a call of reward {self._code.function} leaves {left} behind: its process is "
+        if self.left_behind is None:
+            self.left_behind = (
+                f"a call of reward {self._code.function} leaves {leftover} behind: its process is "
                 "replaced after each such call, and the file is imported again. Fix: end them in "
                 "the call, or start them at the file's top"
             )
-            os.write(STDERR, f"[{self.left}]\n".encode(errors="replace"))
+            os.write(STDERR, f"[{self.left_behind}]\n".encode(errors="replace"))
 
     def bound(self, tree: Tree) -> None:
         """Ends the process if it has started too many, or has too much memory, which the system
@@ -278,8 +278,10 @@ def _checked_sample(answer: JsonValue) -> SampleAnswer:
     tokens = answer.get("token_scores")
     if tokens is not None and not _are_scores(tokens, outcome):
         raise BadAnswer("it is no result")
-    said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
-    if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
+    is_scored = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
+    if not is_scored or not all(
+        isinstance(n, float) and math.isfinite(n) for n in numbers.values()
+    ):
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):
         raise BadAnswer("it is no result")
@@ -301,14 +303,14 @@ class _Output:
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         assert popen.stdout
         self._pipe = cast("BufferedReader", popen.stdout)
-        self._left = OUTPUT_BYTES_MAX
+        self._remaining = OUTPUT_BYTES_MAX
         self._thread = threading.Thread(
             target=self._copy, name=f"holdfast-output-{popen.pid}", daemon=True
         )
         self._thread.start()
 
     def begin_call(self) -> None:
-        self._left = OUTPUT_BYTES_MAX
+        self._remaining = OUTPUT_BYTES_MAX
 
     def end(self) -> None:
         self._thread.join(END_S)
@@ -316,12 +318,12 @@ class _Output:
     def _copy(self) -> None:
         with self._pipe:
             while data := self._pipe.read1(OUTPUT_BYTES_MAX):
-                if self._left <= 0:
+                if self._remaining <= 0:
                     continue
-                kept = data[: self._left]
-                self._left -= len(kept)
+                kept = data[: self._remaining]
+                self._remaining -= len(kept)
                 os.write(STDERR, kept)
-                if self._left <= 0:
+                if self._remaining <= 0:
                     os.write(
                         STDERR,
                         f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: omitted]\n".encode(),

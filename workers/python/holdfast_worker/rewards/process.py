@@ -144,10 +144,10 @@ class Process:
                 _exit(
                     0
                 )  # A child that the user's code forked and that returned as if it were its parent.
-            left = self._clear_up(keep=loads)
-            said = {**answer, "left": left} if left else answer
-            self._channel.send({**said, "nonce": message["nonce"]})
-            if left:
+            leftover = self._clear_up(keep=loads)
+            reply = {**answer, "left": leftover} if leftover else answer
+            self._channel.send({**reply, "nonce": message["nonce"]})
+            if leftover:
                 _exit(0)
 
     def _load(self) -> Loaded | NotLoaded:
@@ -207,11 +207,11 @@ class Process:
             return self._loop.run_until_complete(_result_of(awaitable))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
                 task.cancel()
-            if left:
-                self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            if tasks:
+                self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     def _allow_cpu(self) -> None:
         """This much from now on: the system's limit counts from the process's start."""
@@ -239,31 +239,31 @@ class Process:
             return ""
         if not self._end_processes():
             return "processes"
-        return self._threads_left()
+        return self._remaining_threads()
 
     def _end_processes(self) -> bool:
         """Whether all that a call started have ended."""
         if not _has_children():
             return True
-        left = [pid for pid in descendants(self._pid) if pid not in self._helpers]
+        children = [pid for pid in descendants(self._pid) if pid not in self._helpers]
         end_below(self._pid, spared=self._helpers)
-        for child in left if self._helpers else [-1]:  # -1: every one.
+        for child in children if self._helpers else [-1]:  # -1: every one.
             reap(child)
         return len(self._helpers) > 0 or not _has_children()
 
-    def _threads_left(self) -> str:
+    def _remaining_threads(self) -> str:
         """The names of threads that a call started and that still run: one could read the next request
         and answer it. Those of libraries, which run no Python, are none; nor are those that wait
         for work, of a pool that a module keeps.
         """
         deadline = _monotonic() + THREAD_END_S
-        while left := {
+        while remaining := {
             ident
             for ident, frame in _frames().items()
             if ident not in self._threads and not _is_idle(frame)
         }:
             if _monotonic() > deadline:
-                names = sorted(one.name for one in _enumerate() if one.ident in left)
+                names = sorted(one.name for one in _enumerate() if one.ident in remaining)
                 return f"threads ({', '.join(names)})" if names else "threads"
             _sleep(0.001)
         return ""

@@ -95,8 +95,8 @@ class RewardModel:
         if sampled is None:
             tokens = encode_supervised(self.tokenizer, prompt, text, self.chat, tools=tools)[0]
         else:
-            asked = encode_prompt(self.tokenizer, prompt, self.chat, tools=tools)[1]
-            tokens = [*asked, *sampled, end]
+            prompt_tokens = encode_prompt(self.tokenizer, prompt, self.chat, tools=tools)[1]
+            tokens = [*prompt_tokens, *sampled, end]
         if len(tokens) > self.tokenizer.model_max_length:
             raise BadDataError(
                 f"Cannot score a sample of {len(tokens)} tokens because the reward model has room for "

@@ -57,15 +57,15 @@ def main() -> int:
         for number, line in enumerate(sys.stdin, 1):
             if not line.strip():
                 continue
-            said: Any = json.loads(line)
+            message: Any = json.loads(line)
             items: Any = [
                 {"id": str(number), **item}
-                for item in (cast("list[Any]", said) if isinstance(said, list) else [said])
+                for item in (cast("list[Any]", message) if isinstance(message, list) else [message])
             ]
             for result in score(items):
                 print(json.dumps(result), flush=True)
         if pool:
-            print(json.dumps({"left": pool.left}))
+            print(json.dumps({"left": pool.left_behind}))
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
         return 2

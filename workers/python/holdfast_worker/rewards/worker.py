@@ -17,7 +17,7 @@ from holdfast_worker.wire.answers import (
     RewardScoreAnswer,
     RewardScoreByModelAnswer,
 )
-from holdfast_worker.wire.operation import read_given, typed
+from holdfast_worker.wire.operation import read_arguments, typed
 from holdfast_worker.wire.received import decode, plain
 from holdfast_worker.wire.types import (
     RewardIdentify,
@@ -49,7 +49,7 @@ class Worker:
 
     def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
         """Calls the function for each item."""
-        shared = read_given(args.shared, io)  # What all samples have in common travels once.
+        shared = read_arguments(args.shared, io)  # What all samples have in common travels once.
         items = [cast("FunctionSample", {**shared, **plain(item)}) for item in args.items]
         between = telling(io, len(items))
         results = self._pool(args).score(items, timeout_ms=args.timeout_ms, between=between)
@@ -62,7 +62,7 @@ class Worker:
 
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
-        shared = read_given(args.shared, io)
+        shared = read_arguments(args.shared, io)
         items = [cast("ModelSample", {**shared, **plain(item)}) for item in args.items]
         return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 

@@ -158,15 +158,15 @@ def _agrees(decoder: Decoder, model: Any, padded: bool) -> bool:
         )
     for _ in range(2):
         mask = torch.cat([mask, mask.new_ones(4, 1)], dim=-1)
-        given, last = mask if padded else None, ids[:, -1:]
+        attention, last = mask if padded else None, ids[:, -1:]
         position = mask.sum(-1, keepdim=True) - 1
         how = {
-            "attention_mask": given,
+            "attention_mask": attention,
             "position_ids": position,
             "past_key_values": caches[0],
             "use_cache": True,
         }
         expected = model(input_ids=last, **how).logits[:, -1]
-        if not torch.equal(decoder.forward(last, position, caches[1], given), expected):
+        if not torch.equal(decoder.forward(last, position, caches[1], attention), expected):
             return False
     return True

@@ -98,11 +98,11 @@ class Piece:
             if self.seen is not None:
                 self.seen[batch.places.to(device), chosen] = True
             self._record(step, batch.places, going, chosen=chosen.cpu(), logp=logp.cpu())
-            left = int(going.sum())
+            remaining = int(going.sum())
             self.watch.progress(int(self.counts.sum()), int(self.limits.sum()))
-            if left == 0:
+            if remaining == 0:
                 break
-            if 2 * left <= len(batch.places):
+            if 2 * remaining <= len(batch.places):
                 keep = going[batch.places]
                 chosen = chosen[keep.to(device)]
                 self._drop(batch, keep)

@@ -150,17 +150,17 @@ def compare_with_trainer(
     Raises BadDataError if the engine computes a different model from the weights than the trainer.
     `tolerance`: mean difference of a token's log-probability; None: anything.
     """
-    told = publication.probe
-    if not told or tolerance is None:
+    probe = publication.probe
+    if not probe or tolerance is None:
         return
-    own = engine.probe([told.tokens[: engine.length_max - 1]])
-    trainers = np.array(told.logp[: len(own)])
-    off = float(np.abs(own - trainers).mean())
+    samplers = engine.probe([probe.tokens[: engine.length_max - 1]])
+    trainers = np.array(probe.logp[: len(samplers)])
+    off = float(np.abs(samplers - trainers).mean())
     if not off <= tolerance:
         raise BadDataError(
             f"Cannot publish version {publication.version} because sampler and trainer compute "
             "different models from the same weights: the mean log-probability of "
-            f"{len(own)} fixed tokens is {own.mean():.4f} in the sampler and {trainers.mean():.4f} "
+            f"{len(samplers)} fixed tokens is {samplers.mean():.4f} in the sampler and {trainers.mean():.4f} "
             f"in the trainer, and they differ by {off:.3g} per token, more than {tolerance}. Fix: "
             "use sampler.engine: huggingface; if that differs too, the model's config.json does "
             "not describe its weights"

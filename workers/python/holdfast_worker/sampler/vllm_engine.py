@@ -70,8 +70,8 @@ def memory_arguments(
     `processes`: on that GPU. With a given size, vLLM does not measure the GPU's free memory,
     which fails if a trainer allocates or frees memory meanwhile.
     """
-    given = spec.vllm
-    if "gpu_memory_utilization" in given or "kv_cache_memory_bytes" in given:
+    options = spec.vllm
+    if "gpu_memory_utilization" in options or "kv_cache_memory_bytes" in options:
         return {}  # The user's own, whole.
     gib = spec.kv_cache_gib
     if total_bytes is None:

@@ -45,12 +45,12 @@ class Resources:
         fields = f"--query-gpu={','.join(GPU_FIELDS)}"
         query = [self._nvidia, fields, "--format=csv,noheader,nounits"]
         try:
-            told = subprocess.run(
+            query_process = subprocess.run(
                 query, capture_output=True, text=True, timeout=GPU_LIMIT_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return {}
-        return gpu_metrics(told.stdout) if told.returncode == 0 else {}
+        return gpu_metrics(query_process.stdout) if query_process.returncode == 0 else {}
 
 
 def gpu_metrics(text: str) -> dict[str, float]:

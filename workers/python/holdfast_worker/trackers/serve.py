@@ -30,10 +30,10 @@ def serve(messages: Iterator[Message], answers: IO[str], sink: Sink | None = Non
     try:
         for message in messages:
             if "open" in message:
-                asked = message["open"]
-                sink = sink or sink_of(asked["settings"], asked["run"])
+                opening = message["open"]
+                sink = sink or sink_of(opening["settings"], opening["run"])
                 opened = sink.open()
-                resources = Resources(asked["run"]["home"])
+                resources = Resources(opening["run"]["home"])
                 say({"opened": {"after": opened.after, "where": opened.where}})
                 continue
             if sink is None or resources is None:

@@ -76,7 +76,7 @@ class TrackioSink:
 
     def _log(self, rows: list[dict[str, Any]], config: dict[str, Any] | None = None) -> None:
         run = {"project": self._project, "run": self._run["id"], "run_id": self._run["uid"]}
-        told = config or self._config()
+        run_config = config or self._config()
         if self._storage is not None:
             self._storage.bulk_log(
                 **run,
@@ -84,8 +84,8 @@ class TrackioSink:
                 steps=[row["step"] for row in rows],
                 timestamps=[row["timestamp"] for row in rows],
                 log_ids=[row["log_id"] for row in rows],
-                config=told,
+                config=run_config,
             )
             return
-        logs = [{**run, **row, "config": told} for row in rows]
+        logs = [{**run, **row, "config": run_config} for row in rows]
         self._remote.predict(api_name="/bulk_log", logs=logs, hf_token=None)

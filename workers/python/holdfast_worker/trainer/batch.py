@@ -196,9 +196,9 @@ def _unpaired_sequences(
     ]
     sequences: list[SequenceData] = []
     for place, (tokens, mask) in enumerate(encoded):
-        own = SequenceData(tokens, mask, place)
-        own.sequence_columns["label"] = 1.0 if batch.completions[place].label else -1.0
-        sequences.append(own)
+        sequence = SequenceData(tokens, mask, place)
+        sequence.sequence_columns["label"] = 1.0 if batch.completions[place].label else -1.0
+        sequences.append(sequence)
         if batch.mismatched is UNSET:
             continue
         other, other_mask = encoded[batch.mismatched[place]]

@@ -64,15 +64,15 @@ def write_hf(
     if engine.rank != 0:
         return None
     tensors = moving_average.in_place_of(tensors, average or {})
-    own = None if adapter is None else adapter.tensors(tensors)
+    adapter_tensors = None if adapter is None else adapter.tensors(tensors)
     if alone:
-        adapter.write(directory, adapted=engine.module, tensors=own, files=source.files)
+        adapter.write(directory, adapted=engine.module, tensors=adapter_tensors, files=source.files)
     else:
         model = engine.module if adapter is None else engine.module.get_base_model()
         whole = tensors if adapter is None else adapter.merged(engine.module, tensors, dtype)
         source.write(directory, model=model, tensors=whole, dtype=dtype)
     private_files.open_as_usual(directory)
-    return None if adapter is None else adapter.digest(own)
+    return None if adapter is None else adapter.digest(adapter_tensors)
 
 
 def publish(
@@ -160,11 +160,11 @@ def _save(
         state.mkdir()
     form = "merged" if source.adapter is None else "adapter"
     weights_bytes = disk_room.weights_bytes(engine, source, form)
-    own_bytes = weights_bytes + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
+    rank_bytes = weights_bytes + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
     if average is not None and engine.rank == 0:
-        own_bytes += weights_bytes + average.bytes()
+        rank_bytes += weights_bytes + average.bytes()
     disk_room.require_room(
-        engine, directory, own_bytes
+        engine, directory, rank_bytes
     )  # No rank writes before the directory exists.
     dtype = record["numerics"]["dtype"]
     write_hf(engine, source, directory=directory / "hf", dtype=dtype, form=form)

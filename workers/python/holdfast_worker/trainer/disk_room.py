@@ -57,13 +57,13 @@ def _bytes(tensors: Iterable[Any]) -> int:
     )
 
 
-def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> None:
+def require_room(engine: TrainingEngine, directory: Path, rank_bytes: int) -> None:
     """
-    Raises DiskFullError on every rank if the bytes of all ranks together do not fit; `own_bytes`
+    Raises DiskFullError on every rank if the bytes of all ranks together do not fit; `rank_bytes`
     are this rank's. All use rank 0's number of free bytes, so that they agree. Also a barrier.
     """
-    parts = engine.gather((own_bytes, free_bytes(directory)))
-    needed, free = sum(own for own, _ in parts), parts[0][1]
+    parts = engine.gather((rank_bytes, free_bytes(directory)))
+    needed, free = sum(wanted for wanted, _ in parts), parts[0][1]
     if needed > free:
         raise DiskFullError(
             f"Cannot write '{directory}' because its disk is full: about {needed} bytes are needed "

@@ -97,5 +97,9 @@ def _packed(rows: Rows) -> Inputs:
         flat = values.new_zeros(rows.mask.numel()).index_copy(0, places, values[0])
         return flat.view(rows.mask.shape)
 
-    asked = row.where.flatten()[places - 1]
-    return {**row.inputs, "logits_to_keep": asked}, rows.tokens.flatten()[places][None], spread
+    logit_places = row.where.flatten()[places - 1]
+    return (
+        {**row.inputs, "logits_to_keep": logit_places},
+        rows.tokens.flatten()[places][None],
+        spread,
+    )

@@ -122,11 +122,11 @@ def _of_row(row: Measured, args: TrainerMeasureRows, model: _Model) -> tuple[int
     use, chat, tools, tokenizer = args.use, plain(args.chat), row.get("tools"), model.tokenizer
     if row["prompt"] == "" and use == "completion":
         tokens, mask = encode_supervised(tokenizer, "", row["completion"])
-        asked = tokens[: mask.index(1)]
+        prompt_tokens = tokens[: mask.index(1)]
     else:
-        asked = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
-    model.check(asked)
-    prompt = len(asked)
+        prompt_tokens = encode_prompt(tokenizer, row["prompt"], chat, tools=tools)[1]
+    model.check(prompt_tokens)
+    prompt = len(prompt_tokens)
     if use == "prompt":
         refuse_ignored(tokenizer, row["prompt"], chat=chat, tools=tools)
         return prompt, prompt

@@ -31,8 +31,10 @@ def passes(columns: Sequence[str], head: str | None) -> list[tuple[str, ...]]:
         raise BadDataError(
             f"Cannot score {wrong[0]} with a model whose head is {head or 'a vocabulary'}"
         )
-    own = tuple(name for name in columns if name != "ref_logp")
-    return [names for names in (own, ("ref_logp",) if "ref_logp" in columns else ()) if names]
+    policy_columns = tuple(name for name in columns if name != "ref_logp")
+    return [
+        names for names in (policy_columns, ("ref_logp",) if "ref_logp" in columns else ()) if names
+    ]
 
 
 @torch.no_grad()

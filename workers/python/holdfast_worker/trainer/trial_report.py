@@ -18,7 +18,7 @@ COLUMNS: tuple[RowColumn, ...] = (
 )
 
 
-class ToldRow(TypedDict):
+class ReportRow(TypedDict):
     sequence: int
     draw: int
     reward: float
@@ -29,43 +29,45 @@ class ToldRow(TypedDict):
     gradient: float
 
 
-class ToldLoss(TypedDict):
+class ReportLoss(TypedDict):
     part: str
     update: int
     loss: float | None
     not_finite: str | None
     gradient: float
     metrics: dict[str, float]
-    rows: list[ToldRow]
+    rows: list[ReportRow]
 
 
-class Told(TypedDict):
+class Report(TypedDict):
     """All numbers, as `--json` prints them."""
 
     sequences: int
-    advantage: ToldAdvantage
+    advantage: ReportAdvantage
     credit: dict[str, dict[str, float]]
     notes: list[str]
-    losses: list[ToldLoss]
+    losses: list[ReportLoss]
 
 
-class ToldAdvantage(TypedDict):
+class ReportAdvantage(TypedDict):
     mean: float
     not_0: int
 
 
-def show(told: Told, title: str) -> None:
+def show(report: Report, title: str) -> None:
     """The report as text."""
-    print(f"{title}: {told['sequences']} sequences")
-    for note in told["notes"]:
+    print(f"{title}: {report['sequences']} sequences")
+    for note in report["notes"]:
         print(f"note       {note}")
-    print(f"advantage  mean {told['advantage']['mean']:.4g}, {told['advantage']['not_0']} not 0")
-    for name, values in told["credit"].items():
+    print(
+        f"advantage  mean {report['advantage']['mean']:.4g}, {report['advantage']['not_0']} not 0"
+    )
+    for name, values in report["credit"].items():
         print(f"{name:<9}  {', '.join(f'{key} {value:.6g}' for key, value in values.items())}")
-    for one in told["losses"]:
+    for one in report["losses"]:
         update = (
             f" of step {one['update']}"
-            if any(other["update"] > 1 for other in told["losses"])
+            if any(other["update"] > 1 for other in report["losses"])
             else ""
         )
         value = (

@@ -31,7 +31,7 @@ from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
-from holdfast_worker.trainer.trial_report import Told, show
+from holdfast_worker.trainer.trial_report import Report, show
 from holdfast_worker.wire.received import decode
 from holdfast_worker.wire.types import ArtifactRef, TrajectoryBatch
 
@@ -114,10 +114,10 @@ class Trial:
                     "Cannot try an algorithm of the table on a job without `assigned`"
                 )
         else:
-            given = {name: self._sampled(name) for name in ("old_logp", "ref_logp", "values")}
+            columns = {name: self._sampled(name) for name in ("old_logp", "ref_logp", "values")}
             bootstrap = [0.0] * len(self.sequences)
             round_ = read_round(
-                {**self.job["round"], **given, "bootstrap": bootstrap, "coef": self.coef}
+                {**self.job["round"], **columns, "bootstrap": bootstrap, "coef": self.coef}
             )
             assigned = assign(self.algorithm, round_)
             self.notes = [note for note in self.notes if note.split()[0] in round_._read]
@@ -301,11 +301,11 @@ def _over_tokens(sequence: SequenceData, value: float | list[float]) -> NDArray[
     return column
 
 
-def report(trial: Trial, assigned: Assigned, tried: list[Tried]) -> Told:
+def report(trial: Trial, assigned: Assigned, tried: list[Tried]) -> Report:
     advantage = [float(np.mean(value)) for value in assigned["advantage"]]
     round_ = trial.job["round"]
-    given = {"coef": assigned.get("coef"), "metrics": assigned.get("metrics")}
-    credit = {name: values for name, values in given.items() if values}
+    declared = {"coef": assigned.get("coef"), "metrics": assigned.get("metrics")}
+    credit = {name: values for name, values in declared.items() if values}
     return {
         "sequences": len(trial.sequences),
         "advantage": {"mean": float(np.mean(advantage)), "not_0": int(np.count_nonzero(advantage))},
@@ -346,12 +346,12 @@ def main() -> int:
     try:
         trial = Trial(job)
         assigned = trial.assign()
-        told = report(trial, assigned, trial.losses())
+        summary = report(trial, assigned, trial.losses())
     except (AlgorithmError, BadDataError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(told, indent=2)) if job["json"] else show(told, job["title"])
-    return 0 if all(one["loss"] is not None for one in told["losses"]) else 3
+    print(json.dumps(summary, indent=2)) if job["json"] else show(summary, job["title"])
+    return 0 if all(one["loss"] is not None for one in summary["losses"]) else 3
 
 
 if __name__ == "__main__":

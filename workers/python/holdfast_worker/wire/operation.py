@@ -15,9 +15,11 @@ RankOperation = Callable[[object, OperationIO], Mapping[str, object]]
 Arguments = TypeVar("Arguments", bound=Received)
 
 
-def read_given(given: types.Arguments, io: OperationIO) -> Any:
+def read_arguments(arguments: types.Arguments, io: OperationIO) -> Any:
     """What the engine passes to an operation as JSON, in an artifact if it is long."""
-    return json.loads(io.read_artifact(given.artifact) if given.artifact else given.json or "")
+    return json.loads(
+        io.read_artifact(arguments.artifact) if arguments.artifact else arguments.json or ""
+    )
 
 
 def typed(

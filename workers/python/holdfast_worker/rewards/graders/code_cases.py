@@ -99,8 +99,8 @@ def _pairs(pairs: list[tuple[Any, Any]], function: str | None) -> Cases:
     if not pairs:
         raise ValueError("it is empty")
     if function is None:
-        return Scripts([(_lines(given), _lines(wanted)) for given, wanted in pairs])
-    return Calls(function, [(_arguments(given), _results(wanted)) for given, wanted in pairs])
+        return Scripts([(_lines(argument), _lines(wanted)) for argument, wanted in pairs])
+    return Calls(function, [(_arguments(argument), _results(wanted)) for argument, wanted in pairs])
 
 
 def _function(case: dict[str, Any], row: Row) -> str | None:
@@ -117,11 +117,11 @@ def _function(case: dict[str, Any], row: Row) -> str | None:
     return _text(named)
 
 
-def _arguments(given: Any) -> list[Any]:
+def _arguments(arguments: Any) -> list[Any]:
     """A list, or a text with one argument as JSON per line."""
-    if isinstance(given, str):
-        return [json.loads(line) for line in given.splitlines() if line.strip()]
-    return list(given)
+    if isinstance(arguments, str):
+        return [json.loads(line) for line in arguments.splitlines() if line.strip()]
+    return list(arguments)
 
 
 def _results(wanted: Any) -> list[Any]:

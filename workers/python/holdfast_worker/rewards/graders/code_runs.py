@@ -79,21 +79,21 @@ def outcomes_of(
     one. Raises OutOfTime.
     """
     outcomes: list[Outcome] = []
-    left_s = times.total_s
+    remaining_s = times.total_s
     by_clock_s = times.slowed * times.total_s + GRACE_S
     try:
         for number in range(run.count):
-            if left_s <= 0:
+            if remaining_s <= 0:
                 outcomes.append("timeout")
                 continue
             run.cpu.allow(math.inf)
             run.ready()
             started, before = clock(), run.cpu.used_s()
-            may_s = min(times.case_s, left_s)
+            may_s = min(times.case_s, remaining_s)
             run.cpu.allow(may_s)
             deadline = started + min(times.slowed * may_s + GRACE_S, by_clock_s)
             outcome = _outcome(run, number, deadline)
-            left_s -= run.cpu.used_s() - before
+            remaining_s -= run.cpu.used_s() - before
             by_clock_s -= clock() - started
             outcomes.append(outcome)
             if all_or_nothing and outcome != "right":
@@ -121,8 +121,8 @@ class _ScriptRun:
         self._scripts.ready()
 
     def case(self, number: int, deadline: float) -> Outcome:
-        given, wanted = self._cases[number]
-        printed = self._scripts.run(given, deadline)
+        argument, wanted = self._cases[number]
+        printed = self._scripts.run(argument, deadline)
         return "right" if same_output(printed, wanted) else "wrong"
 
     def close(self) -> None:
@@ -151,11 +151,11 @@ class _Program:
             raise self._never
         if self._names is None:
             try:
-                said = self.ask({"op": "load", "source": self._source}, deadline)
+                reply = self.ask({"op": "load", "source": self._source}, deadline)
             except Ended as ended:
                 self._never = ended
                 raise
-            self._names = said.get("names")
+            self._names = reply.get("names")
         names = self._names
         if not is_dict(names):
             raise Ended("crash", "it wrote what is no message")
@@ -220,13 +220,13 @@ class _CallRun:
             return names[name]
         if "Solution" not in names:
             raise Ended("error", f"the program has no {name}")
-        made = self._call(names["Solution"], [], deadline)
-        said = self._program.ask({"op": "getattr", "args": [made, name]}, deadline)
-        return said.get("value")
+        instance = self._call(names["Solution"], [], deadline)
+        reply = self._program.ask({"op": "getattr", "args": [instance, name]}, deadline)
+        return reply.get("value")
 
     def _call(self, function: Any, args: list[Any], deadline: float) -> Any:
-        given = [encode(one, _no_reference) for one in args]
-        message: Any = {"op": "call", "of": function, "args": given, "named": {}}
+        arguments = [encode(one, _no_reference) for one in args]
+        message: Any = {"op": "call", "of": function, "args": arguments, "named": {}}
         return self._program.ask(message, deadline).get("value")
 
 
@@ -251,8 +251,8 @@ class _TestRun:
         self._knows = False
         setup, texts, entry = self._cases.setup, self._cases.texts, self._cases.entry
         message: Any = {"op": "load", "setup": setup, "tests": texts, "entry": entry}
-        said = self._verdict(message, time.monotonic() + LOAD_S)
-        self.count = int(said["cases"])
+        reply = self._verdict(message, time.monotonic() + LOAD_S)
+        self.count = int(reply["cases"])
 
     def case(self, number: int, deadline: float) -> Outcome:
         names = self._program.names(deadline)
@@ -272,12 +272,12 @@ class _TestRun:
         assert self._tests is not None
         try:
             self._tests.send(message, deadline)
-            while "verdict" not in (said := self._tests.receive(deadline)):
-                self._tests.send(self._program.relay(said, deadline), deadline)
+            while "verdict" not in (reply := self._tests.receive(deadline)):
+                self._tests.send(self._program.relay(reply, deadline), deadline)
         except Ended:
             self.close()  # One of them waits for what does not come.
             raise
-        verdict = said["verdict"]
+        verdict = reply["verdict"]
         if "broken" in verdict:
             self.close()
             raise ValueError(

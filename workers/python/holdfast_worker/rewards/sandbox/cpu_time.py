@@ -51,9 +51,9 @@ class CpuTime:
         now = self._clock()
         if now < self._due:
             return False
-        left_s = self._limit_s - self.used_s()
-        self._due = now + max(left_s, PAUSE_S)
-        return left_s <= 0
+        remaining_s = self._limit_s - self.used_s()
+        self._due = now + max(remaining_s, PAUSE_S)
+        return remaining_s <= 0
 
     def pause_s(self) -> float:
         """How long to wait before asking again."""

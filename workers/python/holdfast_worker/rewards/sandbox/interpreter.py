@@ -51,12 +51,12 @@ class Interpreter:
             raise Ended("output", f"it returned more than {FRAME_BYTES_MAX} bytes")
         body = self._started.receive(length, deadline)
         try:
-            said = json.loads(body)
+            message = json.loads(body)
         except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
+            message = None
+        if not isinstance(message, dict):
             raise Ended("crash", "it wrote what is no message")
-        return cast("dict[str, Any]", said)
+        return cast("dict[str, Any]", message)
 
     def close(self) -> None:
         self._started.end()

@@ -136,9 +136,9 @@ class ProgramSide:
 
         def function(*args: Any) -> Any:
             encoded = [self._encode(one) for one in args]
-            said = cast("dict[str, Any]", self._ask({"call": number, "args": encoded}))
-            if "error" in said:
+            reply = cast("dict[str, Any]", self._ask({"call": number, "args": encoded}))
+            if "error" in reply:
                 raise RuntimeError("a function of the tests raised")
-            return self._decode(said.get("value"))
+            return self._decode(reply.get("value"))
 
         return function

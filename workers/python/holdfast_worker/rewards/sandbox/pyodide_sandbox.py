@@ -122,11 +122,11 @@ class _Scripts:
             limit = self._output_bytes_max
             message = {"source": self._program, "stdin": stdin, "output_bytes_max": limit}
             interpreter.send(message, deadline)
-            said = interpreter.receive(deadline)
+            reply = interpreter.receive(deadline)
         except Ended:
             self.close()
             raise
-        code, error, output = (said.get(name) for name in ("code", "error", "output"))
+        code, error, output = (reply.get(name) for name in ("code", "error", "output"))
         if output is None:
             raise Ended("output", f"it printed more than {self._output_bytes_max} bytes")
         if not isinstance(output, str) or not isinstance(error, str):
@@ -155,20 +155,20 @@ def snapshot_of(runtime: Runtime) -> str:
         raise CannotStart(f"there is no package pyodide at {runtime.pyodide}")
     version = subprocess.run([runtime.deno, "--version"], capture_output=True, check=False).stdout
     inside = modules()
-    made_of = [version, package.read_bytes(), Path(runtime.host).read_bytes(), inside.encode()]
-    name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
+    parts = [version, package.read_bytes(), Path(runtime.host).read_bytes(), inside.encode()]
+    name = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
     Path(runtime.cache).mkdir(mode=0o700, parents=True, exist_ok=True)
     path = Path(runtime.cache, f"pyodide-{name}.memory")
     with open(path.with_suffix(".lock"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            made = path.with_suffix(".new")
-            made.write_bytes(_made(runtime, inside))
-            made.replace(path)
+            fresh = path.with_suffix(".new")
+            fresh.write_bytes(_created(runtime, inside))
+            fresh.replace(path)
     return str(path)
 
 
-def _made(runtime: Runtime, inside: str) -> bytes:
+def _created(runtime: Runtime, inside: str) -> bytes:
     command = _command(runtime, ["make", runtime.pyodide], reads=[runtime.pyodide])
     done = subprocess.run(
         command,

@@ -21,16 +21,16 @@ def serve(side: str, receive: Receive, send: Send, script: Any = None) -> None:
     def ask(message: Any) -> Any:
         send(json.dumps({"ask": message}))
         while True:
-            said = json.loads(receive())
-            if "answer" in said:
-                return said["answer"]
-            send(json.dumps({"answer": answer_asked(said["ask"])}))
+            reply = json.loads(receive())
+            if "answer" in reply:
+                return reply["answer"]
+            send(json.dumps({"answer": answer_query(reply["ask"])}))
 
     if side == "program":
         from holdfast_worker.rewards.sandbox.program_side import ProgramSide
 
         program = ProgramSide(ask)
-        answer_asked = program.answer
+        answer_query = program.answer
         while True:
             send(json.dumps({"answer": program.answer(json.loads(receive())["ask"])}))
     if side == "script":
@@ -39,6 +39,6 @@ def serve(side: str, receive: Receive, send: Send, script: Any = None) -> None:
     from holdfast_worker.rewards.sandbox.tests_side import TestsSide
 
     tests = TestsSide(ask)
-    answer_asked = tests.asked
+    answer_query = tests.answer_program
     while True:
         send(json.dumps({"verdict": tests.answer(json.loads(receive()))}))

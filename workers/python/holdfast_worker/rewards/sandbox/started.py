@@ -60,7 +60,7 @@ class Started:
         reading, self.stdin = (stdin, -1) if stdin is not None else os.pipe()
         self.stdout, writing = os.pipe()
         self._stderr, errors = os.pipe()
-        told, tell = os.pipe()
+        parent_end, tell = os.pipe()
         self._errors = b""
         self.pid = os.fork()
         if self.pid == 0:
@@ -70,7 +70,7 @@ class Started:
         self._pidfd = os.pidfd_open(self.pid)
         self._cpu.begins(self.pid)
         self._code: int | None = None
-        with os.fdopen(told, "rb") as pipe:
+        with os.fdopen(parent_end, "rb") as pipe:
             why = pipe.read().decode(errors="replace")
         for descriptor in (self.stdout, self._stderr):
             os.set_blocking(descriptor, False)
@@ -197,10 +197,10 @@ class Started:
         while True:
             if self._cpu.is_used_up():
                 raise Ended("timeout", "it used its CPU time")
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise OutOfTime("the program took too long by the clock, but used little CPU time")
-            pause_s = min(left_s, self._cpu.pause_s())
+            pause_s = min(remaining_s, self._cpu.pause_s())
             found = {one for one, _ in poll.poll(math.ceil(pause_s * 1000))}
             if not found:
                 continue
@@ -214,10 +214,10 @@ class Started:
 
 def end_strangers(spared: Sequence[int]) -> None:
     """Ends every process below this one but these: what detached itself from its program."""
-    own = os.getpid()
-    if any(below not in spared for below in descendants(own)):
-        end_below(own, spared=[*spared, *(one for pid in spared for one in descendants(pid))])
-    for below in descendants(own):
+    this_pid = os.getpid()
+    if any(below not in spared for below in descendants(this_pid)):
+        end_below(this_pid, spared=[*spared, *(one for pid in spared for one in descendants(pid))])
+    for below in descendants(this_pid):
         if below not in spared:
             reap(below)
 
@@ -235,8 +235,8 @@ def _become(
         os.setsid()
         for place, descriptor in enumerate(_above(pipes)):
             os.dup2(descriptor, place)
-        told = _above([tell])[0]
-        os.dup2(told, STDERR + 1, inheritable=False)
+        child_end = _above([tell])[0]
+        os.dup2(child_end, STDERR + 1, inheritable=False)
         os.closerange(STDERR + 2, 1 << 16)
         tell = STDERR + 1
         for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:

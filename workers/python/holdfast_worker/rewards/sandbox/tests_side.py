@@ -164,7 +164,7 @@ class TestsSide:
                     self._cases = cases_of(setup, tests, entry=entry, space=self._space)
                     self._own_names = set[str]().union(*map(_names_of, [setup, *tests]))
                 except (SyntaxError, ValueError) as error:
-                    return {"broken": _said(error)}
+                    return {"broken": _described(error)}
                 return {"cases": len(self._cases)}
             case {"op": "names", "names": names, "entry": entry}:
                 self._take(names, entry)
@@ -174,7 +174,7 @@ class TestsSide:
             case _:
                 raise BadMessage("no such operation")
 
-    def asked(self, message: Encoded) -> Encoded:
+    def answer_program(self, message: Encoded) -> Encoded:
         """By the program: to call a function of the tests that it was given. Nothing else."""
         try:
             function = self._held.get(message["call"])
@@ -184,7 +184,7 @@ class TestsSide:
             return {"error": True}
 
     def call(self, function: Remote, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        said = self._said(
+        reply = self._answered(
             {
                 "op": "call",
                 "of": {"ref": function._number},
@@ -192,21 +192,21 @@ class TestsSide:
                 "named": {name: self._encode(one) for name, one in named.items()},
             }
         )
-        for place, after in said.get("changed", []):
+        for place, after in reply.get("changed", []):
             _change(args[place], self._decode(after))
-        return self._decode(said.get("value"))
+        return self._decode(reply.get("value"))
 
     def do(self, operation: str, *args: Any) -> Any:
-        said = self._said({"op": operation, "args": [self._encode(one) for one in args]})
-        return self._decode(said.get("value"))
+        reply = self._answered({"op": operation, "args": [self._encode(one) for one in args]})
+        return self._decode(reply.get("value"))
 
-    def _said(self, message: Encoded) -> dict[str, Any]:
-        said = cast("dict[str, Any]", self._ask(message))
-        if "error" in said:
-            error = decode_error(said["error"], self._errors)
+    def _answered(self, message: Encoded) -> dict[str, Any]:
+        reply = cast("dict[str, Any]", self._ask(message))
+        if "error" in reply:
+            error = decode_error(reply["error"], self._errors)
             self._raised.append(error)
             raise error
-        return said
+        return reply
 
     def _run(self, number: int) -> Encoded:
         self._raised = []
@@ -216,10 +216,10 @@ class TestsSide:
                 asyncio.run(returned)
         except ImportError as error:
             is_theirs = any(error is one for one in self._raised) or error.name in MODULES
-            why = _said(error)
+            why = _described(error)
             return {"right": False, "why": why} if is_theirs else {"broken": why}
         except BaseException as error:
-            return {"right": False, "why": _said(error)}
+            return {"right": False, "why": _described(error)}
         return {"right": True, "why": ""}
 
     def _take(self, names: Any, entry: str | None) -> None:
@@ -282,16 +282,16 @@ def _names_of(text: str) -> set[str]:
     return {*dir(builtins), *dotted.intersection(sys.stdlib_module_names)}
 
 
-def _change(given: Any, after: Any) -> None:
+def _change(held: Any, after: Any) -> None:
     """As the program changed its copy."""
-    if type(given) is not type(after) or type(given) not in (list, dict, set):
+    if type(held) is not type(after) or type(held) not in (list, dict, set):
         raise BadMessage("no change")
-    given.clear()
+    held.clear()
     grow = "extend" if hasattr(after, "extend") else "update"
-    getattr(given, grow)(after)
+    getattr(held, grow)(after)
 
 
-def _said(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"[:300]
     except BaseException:

@@ -158,13 +158,13 @@ def encode_error(error: BaseException) -> Encoded:
 
 def decode_error(data: Encoded, known: dict[str, type[BaseException]]) -> BaseException:
     """The nearest class that this side has: of `known`, or a builtin one."""
-    said = data if is_dict(data) else {}
-    names = said.get("classes")
+    fields = data if is_dict(data) else {}
+    names = fields.get("classes")
     for name in names if is_list(names) else []:
         found: Any = known.get(str(name)) or getattr(builtins, str(name), None)
         if isinstance(found, type) and issubclass(found, BaseException):
             try:
-                return found(str(said.get("text", "")))
+                return found(str(fields.get("text", "")))
             except Exception:
                 continue
     return RuntimeError("the program raised what is no exception")

@@ -29,14 +29,14 @@ PARTS = 3  # Rewards, whether they are per token, and the threshold of a right s
 
 def _recognise(target: Target) -> str | None:
     is_feynrl = target.is_function and set(GIVEN) <= target.names
-    return target.said(GIVEN) if is_feynrl and _batch_of(target) is None else None
+    return target.describe(GIVEN) if is_feynrl and _batch_of(target) is None else None
 
 
 def _recognise_batch(target: Target) -> str | None:
     if not target.is_function:
         return None
     if set(GIVEN) <= target.names and _batch_of(target) is not None:
-        return f"{target.said(GIVEN)}, and its attribute `batch`"
+        return f"{target.describe(GIVEN)}, and its attribute `batch`"
     return "its first parameter pairs" if target.places[:1] == ("pairs",) else None
 
 

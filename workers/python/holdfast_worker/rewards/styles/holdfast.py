@@ -19,7 +19,7 @@ def _recognise(target: Target) -> str | None:
     if not target.is_function:
         return None
     if target.names.intersection(GIVEN):
-        return target.said(GIVEN)
+        return target.describe(GIVEN)
     return "it has no other framework's parameters: each is a column"
 
 
@@ -30,7 +30,7 @@ def _bind(target: Target) -> Scorer:
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
         (sample,) = samples
         row = row_of(sample)
-        given = target.accepted(
+        arguments = target.accepted(
             {
                 "prompt": sample["prompt"],
                 "completion": sample["completion"],
@@ -38,8 +38,8 @@ def _bind(target: Target) -> Scorer:
                 "tokens": sample.get("tokens"),
             }
         )
-        given |= {name: row[name] for name in columns if name in row}
-        returned = settle(target.value(**given))
+        arguments |= {name: row[name] for name in columns if name in row}
+        returned = settle(target.value(**arguments))
         return [answer_of(checked, returned, len(sample.get("token_ids", [])))]
 
     return Scorer(needs=tuple(sorted(columns & target.required)), score=score)

@@ -68,14 +68,14 @@ def _bind(target: Target) -> Scorer:
         server = make()
     verify = Target.of(_verify(server))
     verify.require_names("nemo_gym", ("body", "request"))
-    made_by = _class_of_body(verify.value)
+    body_class = _class_of_body(verify.value)
 
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
         (sample,) = samples
         fields = _fields(sample)
-        body = made_by.model_validate(fields) if made_by else _body(fields)
-        given = verify.accepted({"body": body, "request": REQUEST})
-        returned = settle(verify.value(**given))
+        body = body_class.model_validate(fields) if body_class else _body(fields)
+        arguments = verify.accepted({"body": body, "request": REQUEST})
+        returned = settle(verify.value(**arguments))
         return [answer_of(_read, returned, known=set(fields))]
 
     return Scorer(needs=(), score=score)

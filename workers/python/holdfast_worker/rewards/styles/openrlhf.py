@@ -25,7 +25,7 @@ GIVEN = ("queries", "prompts", "labels")
 
 def _recognise(target: Target) -> str | None:
     is_openrlhf = target.is_function and {"queries", "labels"} <= target.names
-    return target.said(GIVEN) if is_openrlhf else None
+    return target.describe(GIVEN) if is_openrlhf else None
 
 
 def _bind(target: Target) -> Scorer:
@@ -39,13 +39,13 @@ def _bind(target: Target) -> Scorer:
                 [sample.get("answer") for sample in samples],
             )
         )
-        given = cast("dict[str, Any]", returned) if isinstance(returned, dict) else None
-        if given is not None and "rewards" not in given:
-            keys = sorted(map(str, given))
+        answer = cast("dict[str, Any]", returned) if isinstance(returned, dict) else None
+        if answer is not None and "rewards" not in answer:
+            keys = sorted(map(str, answer))
             raise BadReturn(f"returned a dict without 'rewards': its keys are {keys}")
-        rewards = cast("Any", returned) if given is None else given["rewards"]
+        rewards = cast("Any", returned) if answer is None else answer["rewards"]
         values = listed("rewards", rewards, len(samples))
-        logs = _logs(given or {}, len(samples))
+        logs = _logs(answer or {}, len(samples))
         return [answer_of(value_of, value, log) for value, log in zip(values, logs, strict=True)]
 
     return Scorer(needs=(), score=score)

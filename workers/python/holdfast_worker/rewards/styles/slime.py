@@ -47,20 +47,20 @@ class Sample:
 
 def _recognise(target: Target) -> str | None:
     is_slime = target.is_function and target.places[:2] == ("args", "sample")
-    return target.said(("args", "sample")) if is_slime else None
+    return target.describe(("args", "sample")) if is_slime else None
 
 
 def _recognise_group(target: Target) -> str | None:
     is_slime = target.is_function and target.places[:2] == ("args", "samples")
-    return target.said(("args", "samples")) if is_slime else None
+    return target.describe(("args", "samples")) if is_slime else None
 
 
 def _bind(target: Target) -> Scorer:
     target.require_places("slime", 2)
 
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
-        (given,) = _given(samples)
-        returned = settle(target.value(ARGS, given))
+        (sample,) = _samples_of(samples)
+        returned = settle(target.value(ARGS, sample))
         return [answer_of(scored_with_extras, returned)]
 
     return Scorer(needs=(), score=score)
@@ -70,21 +70,21 @@ def _bind_group(target: Target) -> Scorer:
     target.require_places("slime_group", 2)
 
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
-        returned = settle(target.value(ARGS, _given(samples)))
+        returned = settle(target.value(ARGS, _samples_of(samples)))
         values = listed("scores", returned, len(samples))
         return [answer_of(scored_with_extras, value) for value in values]
 
     return Scorer(needs=(), score=score)
 
 
-def _given(samples: Sequence[FunctionSample]) -> list[Sample]:
+def _samples_of(samples: Sequence[FunctionSample]) -> list[Sample]:
     """`metadata` is the column of that name, else all columns."""
-    given: list[Sample] = []
+    inputs: list[Sample] = []
     for place, sample in enumerate(samples):
         metadata = sample["columns"].get("metadata")
-        is_own = isinstance(metadata, dict)
+        has_metadata = isinstance(metadata, dict)
         token_ids = sample.get("token_ids", [])
-        given.append(
+        inputs.append(
             Sample(
                 group_index=0,
                 index=place,
@@ -94,10 +94,12 @@ def _given(samples: Sequence[FunctionSample]) -> list[Sample]:
                 response_length=len(token_ids),
                 label=sample.get("answer"),
                 status=Status.TRUNCATED if sample.get("stop") == "length" else Status.COMPLETED,
-                metadata=cast("dict[str, Any]", metadata if is_own else dict(sample["columns"])),
+                metadata=cast(
+                    "dict[str, Any]", metadata if has_metadata else dict(sample["columns"])
+                ),
             )
         )
-    return given
+    return inputs
 
 
 SLIME = Style(

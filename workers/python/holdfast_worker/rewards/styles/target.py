@@ -41,14 +41,14 @@ class Target:
     def is_function(self) -> bool:
         return callable(self.value) and not inspect.isclass(self.value)
 
-    def said(self, names: Iterable[str]) -> str:
+    def describe(self, names: Iterable[str]) -> str:
         """`its parameters a and b`, of these names those that it has."""
         found = [name for name in names if name in self.names]
         return f"its parameter{'s' if len(found) > 1 else ''} {' and '.join(found)}"
 
-    def accepted(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The arguments of `given` that it takes by name."""
-        return {n: value for n, value in given.items() if self.takes_all or n in self.names}
+    def accepted(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """The arguments of `arguments` that it takes by name."""
+        return {n: value for n, value in arguments.items() if self.takes_all or n in self.names}
 
     def columns(self, known: Collection[str]) -> frozenset[str]:
         """The parameters that are none of `known`: columns of the row."""

@@ -40,7 +40,7 @@ def _recognise(target: Target) -> str | None:
     if target.names & OF_VERIFIERS:
         return None
     surely_group = "answers" in target.names and not target.takes_all
-    return None if surely_group else target.said(GIVEN)
+    return None if surely_group else target.describe(GIVEN)
 
 
 class _Logs:
@@ -74,7 +74,7 @@ def _bind(target: Target) -> Scorer:
         # With **kwargs, every column of the rows.
         wanted = frozenset(rows[0]) if target.takes_all else columns
         known = sorted(wanted.intersection(*rows).difference(("prompt", "completion", *GIVEN)))
-        given: dict[str, object] = {
+        arguments: dict[str, object] = {
             **{name: [row[name] for row in rows] for name in known},
             "prompts": [prompt_as_in_row(sample) for sample in samples],
             "completions": [completion_as_in_row(sample) for sample in samples],
@@ -83,7 +83,7 @@ def _bind(target: Target) -> Scorer:
             "log_extra": logs.log_extra,
             "log_metric": logs.log_metric,
         }
-        returned = settle(target.value(**target.accepted(given)))
+        returned = settle(target.value(**target.accepted(arguments)))
         values = listed("scores", returned, len(samples))
         return [answer_of(value_of, value, logs.of(i)) for i, value in enumerate(values)]
 

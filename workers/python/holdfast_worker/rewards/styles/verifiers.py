@@ -42,7 +42,7 @@ def _recognise(target: Target) -> str | None:
     if not target.is_function or target.names & OF_OTHERS:
         return None
     is_rollout = "state" in target.names and not target.names.intersection(OF_GROUP)
-    return target.said(OF_SAMPLE) if is_rollout else None
+    return target.describe(OF_SAMPLE) if is_rollout else None
 
 
 def _recognise_group(target: Target) -> str | None:
@@ -51,9 +51,9 @@ def _recognise_group(target: Target) -> str | None:
     if not target.names.intersection(("completions", "states")):
         return None
     if target.names & ONLY_HERE:
-        return target.said(OF_GROUP)
+        return target.describe(OF_GROUP)
     is_plain = not target.takes_all and target.names <= set(OF_GROUP)
-    return target.said(OF_GROUP) if is_plain else None
+    return target.describe(OF_GROUP) if is_plain else None
 
 
 def _recognise_rubric(target: Target) -> str | None:
@@ -91,12 +91,16 @@ def _bind_rubric(target: Target) -> Scorer:
     functions: list[_Function] = []
     for rubric in _rubrics(target.value):
         objects: object = getattr(rubric, "class_objects", None)
-        given = dict(cast("dict[str, object]", objects)) if isinstance(objects, dict) else {}
-        if "parser" not in given and getattr(rubric, "parser", None) is not None:
-            given["parser"] = rubric.parser
+        objects_by_name = (
+            dict(cast("dict[str, object]", objects)) if isinstance(objects, dict) else {}
+        )
+        if "parser" not in objects_by_name and getattr(rubric, "parser", None) is not None:
+            objects_by_name["parser"] = rubric.parser
         for function, weight in zip(rubric.funcs, rubric.weights, strict=True):
             one = Target.of(function)
-            functions.append(_Function(one, given, weight=weight, is_group=_is_group(one)))
+            functions.append(
+                _Function(one, objects_by_name, weight=weight, is_group=_is_group(one))
+            )
     if not functions:
         raise TypeError("Cannot use the rubric because it has no functions")
     needs = {name for one in functions for name in one.needs}
@@ -168,18 +172,18 @@ class _Function:
     def of_sample(self, sample: FunctionSample, settle: Settle) -> Answer:
         columns = sample["columns"]
         more = set(columns) if self._target.takes_all else self._columns & set(columns)
-        given = {
+        arguments = {
             **{name: columns[name] for name in more},
             **dict(zip(OF_SAMPLE, _values(sample), strict=True)),
             **self._objects,
         }
-        returned = settle(self._target.value(**self._target.accepted(given)))
+        returned = settle(self._target.value(**self._target.accepted(arguments)))
         return answer_of(value_of, returned)
 
     def of_group(self, samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
         columns = [list(column) for column in zip(*map(_values, samples), strict=True)]
-        given = {**dict(zip(OF_GROUP, columns, strict=True)), **self._objects}
-        returned = settle(self._target.value(**self._target.accepted(given)))
+        arguments = {**dict(zip(OF_GROUP, columns, strict=True)), **self._objects}
+        returned = settle(self._target.value(**self._target.accepted(arguments)))
         values = listed("scores", returned, len(samples))
         return [answer_of(value_of, value) for value in values]
 

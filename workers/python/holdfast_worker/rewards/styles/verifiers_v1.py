@@ -64,7 +64,7 @@ def _recognise(target: Target) -> str | None:
         return f"its methods marked as rewards: {', '.join(rewards)}" if rewards else None
     if getattr(target.value, "reward", None) is True:
         return "it is marked as a reward"
-    return target.said(("trace",)) if target.is_function and "trace" in target.names else None
+    return target.describe(("trace",)) if target.is_function and "trace" in target.names else None
 
 
 def _marked(task: type, mark: str) -> list[str]:
@@ -120,9 +120,9 @@ def _data_of(value: Any, sample: FunctionSample) -> Any:
 
 
 def _called(function: Callable[..., Any], trace: Trace, settle: Settle) -> Any:
-    given = {"task": trace.task.data, "trace": trace}
+    arguments = {"task": trace.task.data, "trace": trace}
     names = Target.of(function).names
-    return settle(function(**{name: given[name] for name in names if name in given}))
+    return settle(function(**{name: arguments[name] for name in names if name in arguments}))
 
 
 def _by_name(function: Callable[..., Any], result: Any) -> Mapping[str, Any]:

@@ -18,12 +18,12 @@ PLURAL: tuple[str, ...] = ("data_sources", "solution_strs", "ground_truths", "ex
 
 def _recognise(target: Target) -> str | None:
     is_verl = target.is_function and "solution_str" in target.names
-    return target.said(GIVEN) if is_verl else None
+    return target.describe(GIVEN) if is_verl else None
 
 
 def _recognise_batch(target: Target) -> str | None:
     is_verl = target.is_function and "solution_strs" in target.names
-    return target.said(PLURAL) if is_verl else None
+    return target.describe(PLURAL) if is_verl else None
 
 
 def _bind(target: Target) -> Scorer:
@@ -31,8 +31,8 @@ def _bind(target: Target) -> Scorer:
 
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
         (sample,) = samples
-        given = dict(zip(GIVEN, _values(sample), strict=True))
-        returned = settle(target.value(**target.accepted(given)))
+        arguments = dict(zip(GIVEN, _values(sample), strict=True))
+        returned = settle(target.value(**target.accepted(arguments)))
         return [answer_of(scored_with_extras, returned)]
 
     return Scorer(needs=("answer",) if "ground_truth" in target.required else (), score=score)
@@ -43,8 +43,8 @@ def _bind_batch(target: Target) -> Scorer:
 
     def score(samples: Sequence[FunctionSample], settle: Settle) -> list[Answer]:
         columns = [list(column) for column in zip(*map(_values, samples), strict=True)]
-        given = dict(zip(PLURAL, columns, strict=True))
-        returned = settle(target.value(**target.accepted(given)))
+        arguments = dict(zip(PLURAL, columns, strict=True))
+        returned = settle(target.value(**target.accepted(arguments)))
         values = listed("scores", returned, len(samples))
         return [answer_of(scored_with_extras, value) for value in values]
 

@@ -136,10 +136,10 @@ def change_settings(groups: list[ParameterGroup], optimizer: Optimizer) -> None:
             f"Cannot continue with optimizer.weight_decay {optimizer.weight_decay} because the state was created "
             f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
         )
-    own = adamw_settings(optimizer)
+    settings = adamw_settings(optimizer)
     for group in groups:
         # Only AdamW reads its two moments' settings.
-        group.update(own if "betas" in group else {"lr": own["lr"]})
+        group.update(settings if "betas" in group else {"lr": settings["lr"]})
         if group["weight_decay"]:
             group["weight_decay"] = optimizer.weight_decay
 

@@ -88,9 +88,9 @@ def _split(
     others. Empty groups are left out.
     """
     split = [
-        {**group, "params": [p for p in group["params"] if is_first(p) == first], **own}
+        {**group, "params": [p for p in group["params"] if is_first(p) == first], **rule_settings}
         for group in groups
-        for first, own in zip((True, False), settings)
+        for first, rule_settings in zip((True, False), settings)
     ]
     return [group for group in split if group["params"]]
 
@@ -129,13 +129,15 @@ class Muon(torch.optim.Optimizer):
         super().__init__(groups, {"lr": optimizer.lr})
         self.parts: dict[str, torch.optim.Optimizer] = {}
         for rule in ("muon", "adamw"):
-            own = [dict(group) for group in groups if group["rule"] == rule]
-            if not own:
+            rule_groups = [dict(group) for group in groups if group["rule"] == rule]
+            if not rule_groups:
                 continue
             part = (
-                torch.optim.Muon(own, lr=optimizer.lr, adjust_lr_fn="match_rms_adamw")
+                torch.optim.Muon(rule_groups, lr=optimizer.lr, adjust_lr_fn="match_rms_adamw")
                 if rule == "muon"
-                else torch.optim.AdamW(own, **adamw_settings(optimizer), fused=fused or None)
+                else torch.optim.AdamW(
+                    rule_groups, **adamw_settings(optimizer), fused=fused or None
+                )
             )
             self.parts[rule] = part
             mine = [group for group in self.param_groups if group["rule"] == rule]

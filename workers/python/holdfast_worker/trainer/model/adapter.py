@@ -126,14 +126,14 @@ class Adapter:
         from safetensors.torch import load_file
 
         saved = load_file(directory / weights.ADAPTER_NAME)
-        own = {_file_name(name): p for name, p in adapted.named_parameters() if p.requires_grad}
-        if saved.keys() != own.keys():
-            odd = min(saved.keys() ^ own.keys())
+        trained = {_file_name(name): p for name, p in adapted.named_parameters() if p.requires_grad}
+        if saved.keys() != trained.keys():
+            odd = min(saved.keys() ^ trained.keys())
             raise BadDataError(
                 f"Cannot load adapter '{directory}' because only one of it and trainer.lora has '{odd}'"
             )
         with torch.no_grad():
-            for name, parameter in own.items():
+            for name, parameter in trained.items():
                 parameter.copy_(saved[name])
 
     def names(self, adapted: Any) -> list[str]:

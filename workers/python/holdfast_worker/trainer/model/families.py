@@ -126,14 +126,14 @@ class PackedFamilies:
         tokens, first, at = [], 0, 0  # `tokens`: of each row, those that stand behind all before it
         for row, (length, is_first) in enumerate(zip(lengths, self.is_first)):
             first = row if is_first else first
-            own = np.arange(0 if is_first else shared[row], length)
-            places = np.concatenate([self.where[first, : own[0]], at + np.arange(len(own))])
+            tail = np.arange(0 if is_first else shared[row], length)
+            places = np.concatenate([self.where[first, : tail[0]], at + np.arange(len(tail))])
             # After a row's end its last token is repeated: no token of the row sees it, and it
             # belongs to no other row.
             self.where[row] = np.pad(places, (0, width - length), "edge")
-            tokens.append(own)
-            at += len(own)
-        rows = np.repeat(np.arange(len(lengths)), [len(own) for own in tokens])
+            tokens.append(tail)
+            at += len(tail)
+        rows = np.repeat(np.arange(len(lengths)), [len(tail) for tail in tokens])
         self.positions = torch.from_numpy(
             np.concatenate(tokens)
         )  # [L] of each packed token in its sequence
@@ -157,9 +157,9 @@ class PackedFamilies:
         answers = np.zeros(len(self.kept), np.int64)
         for family, row in enumerate(firsts):
             answers[self.where[row, : shared[row]]] = family * wide + np.arange(shared[row])
-        for row, (length, own) in enumerate(zip(lengths, shared)):
-            answers[self.where[row, own:length]] = (
-                heads.size * wide + row * long + np.arange(length - own)
+        for row, (length, prefix) in enumerate(zip(lengths, shared)):
+            answers[self.where[row, prefix:length]] = (
+                heads.size * wide + row * long + np.arange(length - prefix)
             )
         rows = np.arange(len(lengths))[:, None]
         found = (self.where[firsts[:, None], head], self.where[rows, rest], self.where, answers)
@@ -214,15 +214,15 @@ class PackedFamilies:
                 head = here(shared)
                 if shared:
                     answers.append(kernel(*head, band(shared, window, head[0].device)))
-            own = here(length - shared)
-            key, value = (torch.cat(both, dim=2) for both in zip(head[1:], own[1:]))
+            suffix = here(length - shared)
+            key, value = (torch.cat(both, dim=2) for both in zip(head[1:], suffix[1:]))
             whole = band(length, window, key.device)
             mask = (
                 causal_lower_right(length - shared, length)
                 if whole is None
                 else whole[:, :, shared:]
             )
-            answers.append(kernel(own[0], key, value, mask))
+            answers.append(kernel(suffix[0], key, value, mask))
         return torch.cat(answers, dim=1)
 
     def _mask(self, window: int | None) -> Tensor:

@@ -59,9 +59,9 @@ def open_with_head(path: Path, head: str, *, opening: Opening, config: Any, **op
             "use a model whose token classifier is transformers' generic one (Llama, Qwen, "
             "Mistral, Gemma, ...)"
         )
-    own = {f"score.{name}" for name, _ in model.score.named_parameters()}
+    score_names = {f"score.{name}" for name, _ in model.score.named_parameters()}
     unused = {name for name in found.unexpected if name.startswith(OUTPUT_HEAD)}
-    opening.check(path, Found(model, found.missing - own, found.unexpected - unused))
+    opening.check(path, Found(model, found.missing - score_names, found.unexpected - unused))
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
             if f"score.{name}" in found.missing:

@@ -53,7 +53,7 @@ class ModelSource:
                 self.files[file.name] = file.read_bytes()
         self._tokenizer: Any = None
         if head == "score":  # Its config.json depends on it.
-            self._told(lambda: self.tokenizer)
+            self._opened(lambda: self.tokenizer)
 
     @property
     def tokenizer(self) -> Any:
@@ -75,7 +75,9 @@ class ModelSource:
 
         from holdfast_worker.trainer.model.heads import open_with_head
 
-        config = self._told(lambda: AutoConfig.from_pretrained(self.path, **self.opening.reading()))
+        config = self._opened(
+            lambda: AutoConfig.from_pretrained(self.path, **self.opening.reading())
+        )
         set_dropout(config, dropout)
         # A mixture's grouped kernels count with histc, which has no deterministic version on CUDA.
         config._experts_implementation = "eager"
@@ -85,7 +87,7 @@ class ModelSource:
             **options,
         }
         head = self.head
-        model = self._told(
+        model = self._opened(
             lambda: (
                 self.opening.language_model(self.path, **options)
                 if head is None
@@ -97,7 +99,7 @@ class ModelSource:
                 parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
         return model.train()
 
-    def _told(self, opened: Callable[[], Any]) -> Any:
+    def _opened(self, opened: Callable[[], Any]) -> Any:
         """
         A problem of the model is one of the data. ImportError: of kernels that are missing. A module
         that is not there is a problem of the environment.

@@ -50,23 +50,25 @@ def values_in_chunks(
     """
     `target_values` of targets [B, K], each [B, K], with at most `chunk` tokens of logits at a time.
     """
-    told: list[Tensor] = []
+    computed: list[Tensor] = []
 
-    def forward(own: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
+    def forward(project: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
         def piece(states: Tensor, wanted: Tensor) -> Tensor:
-            values = target_values(own(states), wanted, temperature=temperature, entropy=entropy)
+            values = target_values(
+                project(states), wanted, temperature=temperature, entropy=entropy
+            )
             return torch.stack(values, dim=-1)
 
         parameters = tuple(model.get_output_embeddings().parameters())
         values = _InChunks.apply(piece, chunk, hidden.flatten(0, 1), targets.flatten(), *parameters)
-        told.append(values.detach())
+        computed.append(values.detach())
         return values.unflatten(0, targets.shape)
 
     with replaced_head(model, forward):
         values = model(
             **inputs
         ).logits  # [B, K, 1 or 2]: not logits but what the replaced head made of them.
-    if len(told) != 1 or not _equal(values.detach().flatten(0, 1), told[0]):
+    if len(computed) != 1 or not _equal(values.detach().flatten(0, 1), computed[0]):
         raise BadDataError(
             "Cannot compute logits in chunks because this model scales or caps them after its "
             "output head. Set "
@@ -83,8 +85,8 @@ def replaced_head(
     While it lasts, the output head of `model` answers `forward(its own forward, hidden states)`.
     """
     head = model.get_output_embeddings()
-    own, instance = head.forward, head.__dict__.get("forward")
-    head.forward = lambda hidden: forward(own, hidden)
+    original, instance = head.forward, head.__dict__.get("forward")
+    head.forward = lambda hidden: forward(original, hidden)
     try:
         yield
     finally:
