@@ -33,15 +33,15 @@ const NAMED = " --store 'postgres://ada:PASSWORD@db.example:5433/runs?schema=lab
 Deno.test("a printed command reaches the run that it names: its home and its store, unless they are the defaults", () => {
   const cases = [
     { home: homeOf(here), store: null, suffix: "" },
-    { home: homeOf("/a/home"), store: null, said: " --home /a/home" },
-    { home: homeOf("/my home"), store: null, said: " --home '/my home'" },
-    { home: homeOf(here), store: LAB, said: "" }, // A home that was opened with SQLite by a script.
-    { home: homeOf(here, LAB), store: LAB, said: "" },
-    { home: homeOf(here, LAB), store: null, said: NAMED },
-    { home: homeOf(here, LAB), store: LAB.replace("/runs", "/others"), said: NAMED },
-    { home: homeOf(here, LAB), store: LAB.replace(SECRET, "old"), said: NAMED },
-    { home: homeOf(here, LAB), store: "no URL at all", said: NAMED },
-    { home: homeOf("/a/home", LAB), store: null, said: ` --home /a/home${NAMED}` },
+    { home: homeOf("/a/home"), store: null, suffix: " --home /a/home" },
+    { home: homeOf("/my home"), store: null, suffix: " --home '/my home'" },
+    { home: homeOf(here), store: LAB, suffix: "" }, // A home that was opened with SQLite by a script.
+    { home: homeOf(here, LAB), store: LAB, suffix: "" },
+    { home: homeOf(here, LAB), store: null, suffix: NAMED },
+    { home: homeOf(here, LAB), store: LAB.replace("/runs", "/others"), suffix: NAMED },
+    { home: homeOf(here, LAB), store: LAB.replace(SECRET, "old"), suffix: NAMED },
+    { home: homeOf(here, LAB), store: "no URL at all", suffix: NAMED },
+    { home: homeOf("/a/home", LAB), store: null, suffix: ` --home /a/home${NAMED}` },
   ];
   for (const { home, store, suffix } of cases) {
     strictEqual(

@@ -21,11 +21,11 @@ async function again(between: (path: string) => void | Promise<void>) {
   next.keep([["c", ONE]]);
   const kept = next.find(["c"]);
   next.close();
-  return { found, kept, said: notices };
+  return { found, kept, notices };
 }
 
 Deno.test("results are found by another engine of the home", async () => {
-  const { found, kept, said: notices } = await again(() => {});
+  const { found, kept, notices } = await again(() => {});
   deepStrictEqual([found, kept, notices], [[ONE, null, NONE], [ONE], []]);
 });
 
@@ -48,7 +48,7 @@ for (
   })
 ) {
   Deno.test(`a file that is ${what} is made anew`, async () => {
-    const { found, kept, said: notices } = await again(damage);
+    const { found, kept, notices } = await again(damage);
     deepStrictEqual([found, kept, notices], [[null, null, null], [ONE], []]);
   });
 }
@@ -65,7 +65,7 @@ Deno.test("a value that was changed in its place is no result", async () => {
 });
 
 Deno.test("a place that cannot be used is said once, and nothing is kept", async () => {
-  const { found, kept, said: notices } = await again((path) => {
+  const { found, kept, notices } = await again((path) => {
     Deno.removeSync(path);
     Deno.mkdirSync(path);
   });
