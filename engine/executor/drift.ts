@@ -5,7 +5,6 @@ import { fieldTexts, partsOf } from "./input_record.ts";
 import type { StageTask } from "./task.ts";
 import type { Journal } from "../journal/journal.ts";
 import { addTally, type Entry, recordedIntent } from "../journal/tree.ts";
-import { recordedValue } from "../journal/recorded_value.ts";
 import { type Configs, meansTheSame } from "./recorded_input.ts";
 
 type Replaying = { journal: Journal; configs?: Configs };

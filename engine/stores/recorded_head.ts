@@ -30,7 +30,7 @@ export function recordedColumn(
     throw new LostRecordError(
       `Cannot read run '${id}' because its '${field}' in the journal is damaged: ${
         JSON.stringify(text.slice(0, 40))
-      }. Fix: put the journal back from a copy`,
+      }. Fix: restore the journal from a copy`,
       { run: id, field },
       { cause },
     );

@@ -19,7 +19,7 @@ Deno.test("recordedField() is the JSON of a head, and names the run and what is 
   throws(() => recordedField({ ...RUN, config: "{broken" }, "config"), {
     code: "lost_record",
     message: "Cannot read run 'a' because its 'config' in the journal is damaged: \"{broken\". " +
-      "Fix: put the journal back from a copy",
+      "Fix: restore the journal from a copy",
   });
 });
 
