@@ -17,8 +17,10 @@ export async function afterFailure(
   if (rootOf(error).code !== "lost_record") {
     // The run's end is printed even if this fails.
     const advised = await forksAdvised(home, { head, error }).catch(() => []);
-    return [`Nothing recorded is lost. Fix the cause, then resume with: ${resume}`, ...advised]
-      .join("\n");
+    const way = isForNewRun(rootOf(error).message)
+      ? "Nothing recorded is lost, but a resume would fail alike"
+      : `Nothing recorded is lost. Fix the cause, then resume with: ${resume}`;
+    return [way, ...advised].join("\n");
   }
   const whole = await newestForkable(home, head);
   const restored = `Restore it from a copy, then resume with: ${resume}`;
@@ -33,6 +35,12 @@ export async function afterFailure(
   return `${restored}\n${kept}${
     loop === null ? "" : ` of '${loop}'`
   } is intact. To drop what came later: ${command(home, `fork ${head.id} --round ${place}`)}`;
+}
+
+/** Whether an error's only way on is a new run: what the run has recorded has the cause. */
+function isForNewRun(message: string): boolean {
+  return /\bstart a new run\b/.test(message) &&
+    !/\b(?:resume|restore|undo)\b|\bor start a new run\b/i.test(message);
 }
 
 /** What a resume cannot change and the error may ask for: the forks that can. */

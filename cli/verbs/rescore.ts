@@ -3,6 +3,7 @@ import {
   findRun,
   type Home,
   newestRun,
+  questionsOf,
   type Rescored,
   type RescoreOptions,
   rescoreRun,
@@ -37,6 +38,9 @@ export const rescoreVerb = defineVerb({
   },
   async action({ args, flags: { json, reward, round }, globals }) {
     const rewards = parseRewards(reward, Deno.cwd());
+    for (const question of questionsOf({ reward: rewards }, {})) {
+      tell(`Is this intended? ${question}`);
+    }
     const failed = await globals.withHome((home) =>
       rescore(home, args.run, { rewards, ...round, json })
     );

@@ -110,6 +110,6 @@ async function environmentCheck(environment: ManagedEnvironment): Promise<Check>
   const day = (time: string) => time.slice(0, "2026-01-01".length);
   const says = `${name} of Python ${python.version} (${python.base}): ${gib}, ` +
     `made ${day(made_at)}, last used ${day(used_at.toISOString())}`;
-  const unused = "; this release does not use it: `deno task rl gc --environments` removes it";
+  const unused = "; no run of this release uses it: `deno task rl gc --environments` removes it";
   return ok("environment", used ? says : says + unused);
 }

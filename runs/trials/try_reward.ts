@@ -7,6 +7,7 @@ import {
   type ScoringFunction,
   scoringFunctions,
 } from "../../rewards/mod.ts";
+import { questionsOf } from "../checks/questions.ts";
 import { namedConfig, namedRows } from "./named_rows.ts";
 import {
   type Tried,
@@ -99,6 +100,9 @@ async function tryOn(
     return await tryPythonReward(name, { rows: asIs(), timeout_ms, config });
   }
   const entry = entryOf(name, options);
+  for (const question of questionsOf({ reward: [entry] }, {})) {
+    options.say?.(`Is this intended? ${question}`);
+  }
   const [reward] = scoringFunctions([entry]) as [ScoringFunction];
   if (reward.runs_on === "engine") {
     return { style: null, left: null, results: await tryHere(reward, rows) };

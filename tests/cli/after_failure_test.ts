@@ -48,7 +48,14 @@ Deno.test("a failed run whose error advises what a resume takes, or nothing, adv
     1,
   );
   strictEqual((await after(home, "The disk is full")).length, 1);
-  const [, neither] = await after(home, "Fix: start a new run with model.path: other");
+  const [alike, neither] = await after(home, "Fix: start a new run with model.path: other");
+  strictEqual(alike, "Nothing recorded is lost, but a resume would fail alike");
+  for (const also of ["restore it and resume, or start a new run", "start a new run, or resume"]) {
+    match(
+      (await after(home, `Fix: ${also}`))[0]!,
+      /^Nothing recorded is lost\. Fix the cause, then/,
+    );
+  }
   match(
     neither!,
     /^Neither a resume nor a fork can change model\.path of this run: start a new one/,

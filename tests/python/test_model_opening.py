@@ -210,7 +210,7 @@ def add(model: Path, *names: str) -> Path:
 def unplaced(model: Path, name: str, *, kind: str = "Qwen2ForCausalLM") -> str:
     return (
         rf"^Cannot open model '{model}' because {kind} has no place for tensors of its files: "
-        rf"\['{name}'\]\. Fix: name a model of this architecture"
+        rf"\['{name}'\]\. Fix: start a new run with a model of this architecture"
     )
 
 

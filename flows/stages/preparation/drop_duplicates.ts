@@ -146,7 +146,8 @@ async function sameId(
   return new BadDataError(
     `Cannot prepare ${file} row ${row} because its id '${row_id}' already belongs to ` +
       `${await first()}. Fix: give each input a \`name\`, which is put before its ids; or set ` +
-      "`ids: content`, `fields: { id: NAME }`, or `deduplicate: row` if the rows are equal",
+      "`ids: content`, `fields: { id: NAME }`, or `deduplicate: row` if the rows are equal; then " +
+      "start a new run",
     { row_id, file, row },
   );
 }

@@ -35,3 +35,11 @@ Deno.test("rescore fails if a sample does, and refuses what it does not know", a
   strictEqual(unknown.code, 2);
   match(unknown.err, /Cannot use reward 'mth' because there is no reward 'mth'/);
 });
+
+Deno.test("rescore asks about a function that sees every process of root's machine", async () => {
+  const home = await freshFakeHome();
+  const free = "{ name: /nowhere.py:f, isolate: false }";
+  const { err } = await inProcess(["rescore", "nobody", "--reward", free], { home });
+  const asked = /^Is this intended\? reward \/nowhere\.py:f has isolate: false and runs as root: /m;
+  strictEqual(asked.test(err), Deno.uid() === 0, err);
+});

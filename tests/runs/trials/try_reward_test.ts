@@ -92,3 +92,18 @@ Deno.test("tryReward() takes an entry of a function in Python, with its settings
     await Deno.remove(dir, { recursive: true });
   }
 });
+
+Deno.test({
+  name:
+    "tryReward() asks about a function that sees every process of root's machine before it runs",
+  ignore: Deno.uid() !== 0,
+  fn: async () => {
+    const say = (text: string) => {
+      throw new Error(text);
+    };
+    await rejects(
+      tryReward("{ name: /nowhere.py:f, isolate: false }", { ...options, say }),
+      /^Error: Is this intended\? reward \/nowhere\.py:f has isolate: false and runs as root: /,
+    );
+  },
+});

@@ -92,8 +92,8 @@ class Opening:
             name, (saved, described) = min(wrong.items())
             raise BadDataError(
                 f"Cannot open model '{directory}' because its tensor '{name}' has the shape {saved} "
-                f"and its config.json describes {described} ({len(wrong)} such). Fix: name a model "
-                "whose files belong together"
+                f"and its config.json describes {described} ({len(wrong)} such). Fix: start a new "
+                "run with a model whose files belong together"
             )
         _check_tied(directory, model)
         computed = {name for name, _ in model.named_buffers()}
@@ -109,14 +109,14 @@ class Opening:
         if found.unexpected and not self.open_with_unexpected:
             raise BadDataError(
                 f"Cannot open model '{directory}' because {type(found.model).__name__} has no "
-                f"place for tensors of its files: {_named(found.unexpected)}. Fix: name a model "
-                "of this architecture"
+                f"place for tensors of its files: {_named(found.unexpected)}. Fix: start a new "
+                "run with a model of this architecture"
                 + self._or("open_with_unexpected: true to leave them out, also of exports")
             )
         if found.missing and not self.open_with_missing:
             raise BadDataError(
                 f"Cannot open model '{directory}' because it lacks tensors: "
-                f"{_named(found.missing)}. Fix: name a whole copy of the model"
+                f"{_named(found.missing)}. Fix: start a new run with a whole copy of the model"
                 + self._or("open_with_missing: true to start from random numbers in their place")
             )
 
@@ -154,8 +154,8 @@ def _check_tied(directory: str | Path, model: Any) -> None:
             raise BadDataError(
                 f"Cannot open model '{directory}' because its config.json ties '{target}' to "
                 f"'{source}' (tie_word_embeddings) and its files have different values for them. "
-                'Fix: set "tie_word_embeddings": false in its config.json to use both; or remove '
-                f"'{target}' from its files"
+                'Fix: set "tie_word_embeddings": false in its config.json to use both, and resume; or '
+                f"remove '{target}' from its files, and start a new run"
             )
 
 
