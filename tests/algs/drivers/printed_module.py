@@ -80,5 +80,5 @@ def beside(case: Any, source: str, recorded: Any) -> dict[str, Any]:
     return {
         "interpreter": interpreter,
         "module": step.module(step.statistics()),
-        "own": step.module(None),
+        "computed": step.module(None),
     }
