@@ -143,7 +143,7 @@ const /** @internal */ supervisedConfigSchema = z.strictObject({
   ...everyFlow,
   rounds,
   rows_per_round: rowsPerRound,
-  model: ModelConfig.describe("The model to start from."),
+  model: ModelOrRecipe.describe("The model to start from: a path, or a recipe."),
   start_from: startFrom,
   data: SupervisedData.describe("Rows with completions."),
   algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe(

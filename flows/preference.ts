@@ -8,7 +8,7 @@ import { type Opened, openedOf } from "./open_algorithm.ts";
 import { mixedRound, mixtureCarried } from "./mixture.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
-import { createModel } from "./stages/create_model.ts";
+import { startingModel } from "./stages/create_model.ts";
 import { drawCompletions, drawEvaluationCompletions } from "./stages/rows/draw_completions.ts";
 import { drawEvaluationPairs, drawPairs } from "./stages/rows/draw_pairs.ts";
 import { evaluatePairs, type PairEvaluation } from "./stages/evaluation/evaluate_pairs.ts";
@@ -168,8 +168,7 @@ function pairEvaluations(
  */
 function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> | string {
   const { warmup, trainer: { optimizer: _, ...trainer } } = config;
-  const { path, recipe, seed } = config.model;
-  const model = path ?? g.stage(createModel, { recipe: recipe!, seed }).field("path");
+  const model = startingModel(g, config.model);
   if (warmup === null) return model;
   const teacher = { ...trainer, ...WARMUP_STEPS, optimizer: warmup.optimizer };
   const raw = g.stage(preparePolicy, { model_path: model, optimizer: warmup.optimizer }, {

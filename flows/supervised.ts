@@ -3,6 +3,7 @@ import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
 import { exportedModels } from "./exported_models.ts";
+import { startingModel } from "./stages/create_model.ts";
 import {
   aroundRounds,
   bothMeasures,
@@ -94,7 +95,7 @@ export function supervisedRounds(
 /** Supervised fine-tuning. */
 export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
   const start = g.stage(preparePolicy, {
-    model_path: config.model.path,
+    model_path: startingModel(g, config.model),
     optimizer: config.trainer.optimizer,
   });
   const { every_rounds = null, loss = false } = config.evaluate ?? {};

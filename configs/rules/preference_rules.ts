@@ -12,7 +12,7 @@ export const PREFERENCE_RULES = [
 ];
 
 function oneModel({ flow, model }: Blocks): Issue[] {
-  if (flow !== "preference" || !model) return [];
+  if ((flow !== "preference" && flow !== "supervised") || !model) return [];
   const sources = [model.path, model.recipe].filter((one) => one !== undefined);
   if (sources.length === 1) return [];
   const message = sources.length === 0

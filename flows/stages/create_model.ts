@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineStage, type Stage } from "../../engine/mod.ts";
+import type { ModelOrRecipe } from "../../configs/mod.ts";
+import { defineStage, type GraphBuilder, type Ref, type Stage } from "../../engine/mod.ts";
 import { filesIn, isWhole } from "../files/own_directories.ts";
 import { FileEntry } from "../../workers/mod.ts";
 import { Paths, Trainer } from "../resources.ts";
@@ -34,3 +35,11 @@ export const createModel: Stage<{ recipe: string; seed: number }, CreatedModel> 
     return { path: model.dir, digest: model.digest, files: await filesIn(model.dir) };
   },
 });
+
+/** The model directory that training starts from: read, or created from a recipe. */
+export function startingModel(
+  g: GraphBuilder,
+  { path, recipe, seed }: Pick<ModelOrRecipe, "path" | "recipe" | "seed">,
+): Ref<string> | string {
+  return path ?? g.stage(createModel, { recipe: recipe!, seed }).field("path");
+}

@@ -40,7 +40,7 @@ const PLACE = { key: "test", attempt: 1, record: () => Promise.resolve() };
 
 const training = graph("training", SupervisedConfig, (g, config) => {
   const start = g.stage(preparePolicy, {
-    model_path: config.model.path,
+    model_path: config.model.path!,
     optimizer: config.trainer.optimizer,
   });
   return supervisedRounds(g, config, start);

@@ -279,6 +279,7 @@ const MORE: Work[] = [
   ): Work => [flow, "recovery.", { hook: roomless }]),
   ["preference", "task.", { more: { task: {}, data: undefined } }],
   ["preference", "model.", { more: { model: { recipe: "tiny_qwen" } } }],
+  ["supervised", "model.", { more: { model: { recipe: "tiny_qwen" } } }],
   ["preference", "trainer.lora.", { more: { algorithm: PAIRS, trainer: { lora: {} } } }],
   ["preference", "warmup.", { more: { algorithm: PAIRS, warmup } }],
   ["online", "data.train.0.duplicates", { more: { data: TWICE } }],

@@ -50,3 +50,24 @@ Deno.test("supervised takes one optimizer step a round unless it is cut", async 
   }
   notStrictEqual(String(twice[0]), String(twice[1]));
 });
+
+Deno.test("supervised starts from a model that it creates from a recipe", async () => {
+  const home = await stores();
+  const config = SupervisedConfig.parse({
+    flow: "supervised",
+    rounds: 1,
+    rows_per_round: 2,
+    model: { recipe: "tiny_qwen", seed: 7 },
+    data: { train: [{ path: "train.jsonl" }] },
+    trainer: { optimizer: { lr: 0.1 } },
+  });
+  const { outcome } = await execute(supervised, config, home);
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const created = home.store.rows("run").find(({ kind, key }) =>
+    kind === "intent" && key === "create_model"
+  )!;
+  deepStrictEqual((JSON.parse(created.value) as { input: unknown }).input, {
+    recipe: "tiny_qwen",
+    seed: 7,
+  });
+});

@@ -23,6 +23,13 @@ Deno.test("a preference run starts from a path or a recipe, exactly one", () => 
   }]);
 });
 
+Deno.test("a supervised run starts from a path or a recipe, exactly one", () => {
+  const of = (model: Record<string, unknown>) => issues({ flow: "supervised", model });
+  deepStrictEqual([of(MODEL), of({ recipe: "tiny_qwen", seed: 3 })], [[], []]);
+  deepStrictEqual(of({ seed: 3 }).map(({ path }) => path), [["model", "path"]]);
+  deepStrictEqual(of({ ...MODEL, recipe: "tiny_qwen" }).length, 1);
+});
+
 Deno.test("pairs come from data or from a task, exactly one", () => {
   const data = { eval: [] };
   deepStrictEqual(issues({ model: MODEL, data }), []);
