@@ -4,7 +4,7 @@
  */
 const AT_RISK =
   /(?<![.\d])\d{16}|\d[eE]\+?\d{3}|(?:^|[[:,])\s*-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE])/;
-/** A decimal that may have more digits than a double, of `DIGITS` characters or more. */
+/** A decimal, which in `DIGITS` characters or more may have more digits than a double. */
 const LONG_DECIMAL = /(?:^|[[:,])\s*-?(\d+\.\d+)/g;
 /** Every such text has it, or so many digits and points in a row, which are found sooner. */
 const FRACTION = /\d[.eE]/;
@@ -16,7 +16,8 @@ export function isAtRisk(text: string): boolean {
   const isLong = hasManyDigits(text);
   if (!isLong && !FRACTION.test(text)) return false;
   if (AT_RISK.test(text)) return true;
-  return isLong && text.matchAll(LONG_DECIMAL).some(([, decimal]) => !isHeld(decimal!));
+  return isLong &&
+    text.matchAll(LONG_DECIMAL).some(([, decimal]) => String(Number(decimal)) !== decimal);
 }
 
 /** Whether a text has `DIGITS` digits or points in a row: one is at a multiple of this number. */
@@ -38,16 +39,22 @@ function isOfNumber(code: number): boolean {
 /** `toPrecision` writes no more digits. */
 const PRECISION_MAX = 100;
 
-/** Whether a double has all digits of a number's text: written with as many, it is the same. */
+/**
+ * Whether a double has all digits of a number's text: it has them in its shortest form, or is the
+ * same when it is written with as many. A tie may have been rounded down.
+ */
 function isHeld(source: string): boolean {
-  const digits = digitsIn(source);
-  return digits === "" || digits.length <= PRECISION_MAX &&
-      digitsIn(Number(source).toPrecision(digits.length)) === digits;
+  const value = Number(source);
+  const digits = significant(source);
+  if (digits === "" || digits === significant(String(value))) return true;
+  if (digits.length > PRECISION_MAX) return false;
+  if (digits === significant(value.toPrecision(digits.length))) return true;
+  return `${digits}5` === significant(value.toPrecision(PRECISION_MAX));
 }
 
-/** The digits of a number's text, from the first that is not 0. */
-function digitsIn(source: string): string {
-  return source.replace(/[eE].*/, "").replaceAll(/[-.]/g, "").replace(/^0+/, "");
+/** The digits of a number's text, without zeros at its ends. */
+function significant(source: string): string {
+  return source.replace(/[eE].*/, "").replaceAll(/[-.]/g, "").replace(/^0+/, "").replace(/0+$/, "");
 }
 
 /**

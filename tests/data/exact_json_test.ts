@@ -85,6 +85,11 @@ Deno.test("parseExactly() keeps the digits of decimals that no double has, as th
       (value, n) => {
         // What a program writes of a double, with as many digits as it likes, is a number.
         const texts = [String(value), value.toPrecision(17 + n % 84), value.toPrecision(1 + n)];
+        texts.push(
+          ...texts.filter((text) => text.includes(".") && !/e/.test(text)).map((text) =>
+            `${text}000`
+          ),
+        );
         for (const text of texts) {
           const number = Number(text);
           if (Number.isInteger(number) || !Number.isFinite(number)) continue;
@@ -96,8 +101,40 @@ Deno.test("parseExactly() keeps the digits of decimals that no double has, as th
   );
 });
 
+Deno.test("parseExactly() has a number for what programs write that round ties down", () => {
+  // Shortest forms of Python and JavaScript, and the digits of C's %.17g and of SQL's numeric.
+  for (
+    const text of [
+      "1700000000123456.2",
+      "145494564187514.62",
+      "0.10000000000000001",
+      "0.100000000000000000",
+      "19.990000000000000000",
+      "0.12",
+      "2.50000000000000000000",
+    ]
+  ) deepStrictEqual(parseExactly(`[${text}]`), [Number(text)], text);
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), (bits) => {
+      const [value] = new Float64Array(new BigUint64Array([bits]).buffer);
+      if (!Number.isFinite(value) || Number.isInteger(value)) return;
+      deepStrictEqual(parseExactly(`{"a":${value}}`), { a: value });
+    }),
+    { seed: 5, numRuns: 5000 },
+  );
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 4e8 }), (quarters) => {
+      const value = 1.7e15 + quarters / 4; // Microseconds: every second one is a tie.
+      deepStrictEqual(parseExactly(`{"a":${value}}`), { a: value });
+    }),
+    { seed: 6, numRuns: 1000 },
+  );
+});
+
 Deno.test("spelled() has the digits of the text, without an exponent, while the number is there", () => {
   const value = parseExactly('{"a":1.10,"b":1e3,"c":[2.0,7],"d":-1.50}') as Record<string, number>;
+  const long = parseExactly('{"a":0.10000000000000001}') as Record<string, number>;
+  strictEqual(spelled(long, "a", 0.1), "0.10000000000000001");
   const list = value.c as unknown as number[];
   deepStrictEqual(
     [
