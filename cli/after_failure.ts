@@ -1,6 +1,12 @@
 import type { z } from "zod";
-import { type ErrorJson, recordedField, type RunHead } from "../engine/mod.ts";
-import { forkableRound, type Home, newestForkable, recordedDefinition } from "../runs/mod.ts";
+import { type ErrorJson, type RunHead } from "../engine/mod.ts";
+import {
+  forkableRound,
+  type Home,
+  newestForkable,
+  recordedConfig,
+  recordedDefinition,
+} from "../runs/mod.ts";
 import { advisedSettings } from "./advised_settings.ts";
 import { rootOf } from "./display/failure_text.ts";
 import { command, quoted } from "./display/output.ts";
@@ -84,7 +90,7 @@ export async function forkOf(home: Home, head: RunHead): Promise<string> {
 }
 
 function algorithmFile(head: RunHead): string | null {
-  const { algorithm } = recordedField(head, "config") as {
+  const { algorithm } = recordedConfig(head) as {
     algorithm?: { name?: string; source?: string };
   };
   return algorithm?.name === "python" ? algorithm.source ?? null : null;

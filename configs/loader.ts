@@ -115,7 +115,11 @@ function check(value: unknown): { config?: Config; issues: Issue[] } {
     return { issues: [{ path: [], message: "expected a block of keys, at least `flow:`" }] };
   }
   const broken = brokenText(value);
-  if (broken !== null) return { issues: [{ path: broken.path, message: broken.why }] };
+  if (broken !== null) {
+    const { path, why: message } = broken;
+    const key = !String(path.at(-1)).isWellFormed();
+    return { issues: [{ path, message, key }] };
+  }
   const flow = value.flow;
   if (typeof flow !== "string" || !Object.hasOwn(FLOWS, flow)) {
     return { issues: [{ path: ["flow"], message: oneOf(Object.keys(FLOWS), flow) }] };
@@ -174,7 +178,7 @@ class ConfigSource {
     const override = this.#overriding(source);
     const position = override ? null : this.#yaml.position(source, { moved: this.#moved, key });
     const where = position === null ? nameOf(override!) : this.#where(position);
-    return { where, path: path.join("."), message, position };
+    return { where, path: path.join(".").toWellFormed(), message, position };
   }
 
   origin(path: Path, value: unknown): Origin {

@@ -19,6 +19,17 @@ type SyntaxProblem = Position & { path: Path; message: string; fatal: boolean };
 
 type Found = { at: number; exact: boolean };
 
+/** Where a value contains itself, as an alias of a block around it makes it; null: nowhere. */
+function placeInItself(value: unknown, around: readonly unknown[] = []): Path | null {
+  if (value === null || typeof value !== "object") return null;
+  if (around.includes(value)) return [];
+  for (const [name, one] of Object.entries(value)) {
+    const place = placeInItself(one, [...around, value]);
+    if (place !== null) return [Array.isArray(value) ? Number(name) : name, ...place];
+  }
+  return null;
+}
+
 /** A YAML text parsed once, with the place of everything in it. */
 export class YamlFile {
   readonly value: unknown;
@@ -62,17 +73,19 @@ export class YamlFile {
 
   #toValue(): unknown {
     try {
-      return this.#document.toJS({ maxAliasCount: 100 });
+      const value: unknown = this.#document.toJS({ maxAliasCount: 100 });
+      const inside = placeInItself(value);
+      if (inside === null) return value;
+      this.#refuse(inside, "the alias names a block that contains it; write the value out");
     } catch (error) {
-      this.problems.push({
-        line: 1,
-        column: 1,
-        path: [],
-        fatal: true,
-        message: `not YAML: ${(error as Error).message}`,
-      });
-      return undefined;
+      this.#refuse([], `not YAML: ${(error as Error).message}`);
     }
+    return undefined;
+  }
+
+  #refuse(path: Path, message: string): void {
+    const { at } = this.#find(path, false);
+    this.problems.push({ ...this.#position(at), path, fatal: true, message });
   }
 
   /** The path of the key that starts at an offset; empty if none does. */

@@ -41,7 +41,7 @@ export function brokenText(value: unknown): BrokenText | null {
   if (isWhole(value)) return null;
   if (typeof value === "string") return { path: [], why: whyOf(value) };
   for (const [name, one] of Object.entries(value as object)) {
-    if (!name.isWellFormed()) return { path: [name.toWellFormed()], why: whyOf(name) };
+    if (!name.isWellFormed()) return { path: [name], why: whyOf(name) };
     const broken = brokenText(one);
     const key = Array.isArray(value) ? Number(name) : name;
     if (broken !== null) return { ...broken, path: [key, ...broken.path] };

@@ -32,7 +32,7 @@ export * from "./files/private_files.ts";
 export { parsePostgresUrl } from "./stores/postgres_address.ts";
 export { PostgresStore } from "./stores/postgres_store.ts";
 export { isReadable, recordedAs, recordedValue } from "./journal/recorded_value.ts";
-export { recordedError, recordedField } from "./stores/recorded_head.ts";
+export { damagedField, recordedError, recordedField } from "./stores/recorded_head.ts";
 export type { RecordedMetrics } from "./journal/recorded_metrics.ts";
 export { isNamed, removeTree, REMOVING } from "./files/removal.ts";
 export * from "./graph/resource.ts";

@@ -32,6 +32,7 @@ export { newestForkable } from "./forks/salvage.ts";
 export * from "./session/serve_runs.ts";
 export { type NamedRows, namedRows } from "./trials/named_rows.ts";
 export { rowTables } from "./session/row_tables.ts";
+export { recordedConfig } from "./session/settings.ts";
 export { type RescoreOptions, rescoreRun } from "./trials/rescore_run.ts";
 export type { Rescored, Spread } from "./trials/rescored.ts";
 export { otherRelease, sourcesDigest, thisRelease } from "./session/release.ts";

@@ -1,5 +1,6 @@
+import { recordedConfig } from "./session/settings.ts";
 import type { CheckpointsConfig } from "../configs/mod.ts";
-import { recordedAs, recordedField, type RunHead } from "../engine/mod.ts";
+import { recordedAs, type RunHead } from "../engine/mod.ts";
 import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
 import {
   CheckpointDropped,
@@ -132,7 +133,7 @@ async function startNotes({ store }: Home, head: RunHead): Promise<CheckpointNot
 
 /** The run's `checkpoints` block, in which a custom graph may leave fields out. */
 function keepPolicy(head: RunHead): KeepPolicy {
-  const { checkpoints } = recordedField(head, "config") as {
+  const { checkpoints } = recordedConfig(head) as {
     checkpoints?: Partial<CheckpointsConfig>;
   };
   return { keep_last: 2, keep_every: null, keep_best: null, ...checkpoints };

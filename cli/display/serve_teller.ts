@@ -20,7 +20,7 @@ export class ServeTeller {
   on(event: ServeEvent): void {
     if (event.type !== "trouble") this.#trouble = "";
     else if (event.reason !== this.#trouble) {
-      this.#note(`the store is unavailable, retrying: ${this.#trouble = event.reason}`);
+      this.#note(`no run can be taken now: ${this.#trouble = event.reason}`);
     }
     const line = lineOf(event, this.#home);
     if (line) this.#note(line);

@@ -19,7 +19,7 @@ export function refuseBroken(value: unknown, field?: string): void {
   const broken = brokenText(value);
   if (broken === null) return;
   const inside = field === undefined ? broken.path : [field, ...broken.path];
-  throw new RowProblem(inside.join("."), broken.why);
+  throw new RowProblem(inside.join(".").toWellFormed(), broken.why);
 }
 
 /** The value of a field; `a.b` reads a nested field. */

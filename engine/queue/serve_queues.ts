@@ -116,14 +116,17 @@ class Server<G> {
     const { concurrency = 1, until_idle = false } = this.#options;
     const wake = () => this.#wake.abort();
     this.#drain.addEventListener("abort", wake);
-    while (!this.#drain.aborted) {
-      const taken = this.#executing.size < concurrency ? await this.#take() : null;
-      if (taken) this.#start(taken);
-      else if (until_idle && this.#executing.size === 0 && this.#unfinished === 0) break;
-      else await this.#pause();
+    try {
+      while (!this.#drain.aborted) {
+        const taken = this.#executing.size < concurrency ? await this.#take() : null;
+        if (taken) this.#start(taken);
+        else if (until_idle && this.#executing.size === 0 && this.#unfinished === 0) break;
+        else await this.#pause();
+      }
+    } finally {
+      this.#drain.removeEventListener("abort", wake);
+      await Promise.all(this.#executing.values());
     }
-    this.#drain.removeEventListener("abort", wake);
-    await Promise.all(this.#executing.values());
   }
 
   /**
@@ -140,6 +143,8 @@ class Server<G> {
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         this.#emit({ type: "trouble", reason: error.message });
+        // Trying again cannot help: every look at the queue reads the damaged run.
+        if (error instanceof LostRecordError) throw error;
         this.#unfinished = Infinity; // Who cannot see the queue does not know that it is empty.
         return null;
       }

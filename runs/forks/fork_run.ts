@@ -10,7 +10,6 @@ import {
   newRunId,
   type Prefix,
   prefixOf,
-  recordedField,
   recordedValue,
   RemovalRefusedError,
   removeTree,
@@ -41,7 +40,13 @@ import { Rows, SHIPPED } from "../../flows/mod.ts";
 import { refuseOtherHome } from "../home/run_directories.ts";
 import { recordedDefinition } from "../session/run_graph.ts";
 import { slotsOf } from "../session/serve_runs.ts";
-import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "../session/settings.ts";
+import {
+  changedSettings,
+  earlierConfigs,
+  graphConfig,
+  recordedConfig,
+  settingsRows,
+} from "../session/settings.ts";
 import { pinnedData, pinnedModels } from "../session/hub_models.ts";
 import { createRun } from "../session/session.ts";
 import { startOf } from "../start/start_note.ts";
@@ -118,7 +123,7 @@ export async function planFork(
 ) {
   const { round, overrides = [] } = options;
   await refuseBeforeStart(home, run, round);
-  refuseFlow(run, { before: recordedField(run, "config") as { flow?: unknown }, overrides });
+  refuseFlow(run, { before: recordedConfig(run), overrides });
   const { definition, config: known } = await recordedDefinition(home.store, run, options);
   const changed = await changedSettings(home.store, run);
   const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;

@@ -9,7 +9,6 @@ import {
   hasEnded,
   InvalidInputError,
   type Outcome,
-  recordedField,
   type RunHead,
   type Store,
 } from "../../engine/mod.ts";
@@ -18,7 +17,7 @@ import { Home } from "../home/home.ts";
 import { asPinned, pinnedData, pinnedModels } from "./hub_models.ts";
 import { checkRelease } from "./release.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
-import { changedSettings, graphConfig } from "./settings.ts";
+import { changedSettings, graphConfig, recordedConfig } from "./settings.ts";
 import { asStarted, resolvedStart } from "../start/start_from.ts";
 import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
 
@@ -66,7 +65,7 @@ export async function runGraph<In, C, T>(
       const graph = definition.build(config);
       return { ...await executeRun(open, { head, graph }, session), run: head.id };
     }
-    const recorded = recordedField(known, "config");
+    const recorded = recordedConfig(known);
     const config = asStarted(asPinned(written, recorded), recorded);
     if (!hasEnded(known)) await checkRelease(open.store, known, session);
     const earlier = await changedSettings(open.store, known);
@@ -105,7 +104,7 @@ export async function recordedDefinition(
   head: RunHead,
   options: { accept?: boolean } = {},
 ): Promise<{ definition: AnyDefinition; config: unknown }> {
-  const recorded = recordedField(checkJournal(head), "config");
+  const recorded = recordedConfig(checkJournal(head));
   await checkRelease(store, head, options);
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
@@ -142,7 +141,7 @@ function sameConfig<In, C, T>(
   { config: schema }: GraphDefinition<In, C, T>,
   { current, earlier }: { current: In; earlier: readonly SettingChange[] },
 ): { meant: In; settings: SettingChange[] } {
-  const recorded = recordedField(head, "config") as Record<string, unknown>;
+  const recorded = recordedConfig(head);
   const known = canonicalJson(schema.parse(recorded) ?? null);
   const now = schema.parse(current);
   if (canonicalJson(now ?? null) === known) return { meant: current, settings: [] };

@@ -1,7 +1,7 @@
 import {
   type Graph,
   InvalidInputError,
-  recordedField,
+  LostRecordError,
   type RunHead,
   type ServeOptions,
   serveQueues,
@@ -15,7 +15,7 @@ import { refuseOtherHome } from "../home/run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions } from "./session.ts";
 import { workerBlocks } from "./worker_blocks.ts";
-import { changedSettings, graphConfig } from "./settings.ts";
+import { changedSettings, graphConfig, recordedConfig } from "./settings.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 
 /** Which queues are served, and what each run is executed with. */
@@ -106,13 +106,14 @@ async function definitionOf(
   try {
     return await recordedDefinition(store, run);
   } catch (error) {
+    if (error instanceof LostRecordError) throw error;
     const name = run.entry.split("#")[1] ?? "";
     const provider = run.entry.startsWith(SHIPPED)
       ? undefined
       : modules.find((module) => module[name] !== undefined);
     if (provider) {
       const definition = provider[name]!;
-      return { definition, config: recordedField(run, "config") };
+      return { definition, config: recordedConfig(run) };
     }
     throw new InvalidInputError(
       `Cannot run '${run.id}' because its graph cannot be loaded from ${run.entry}: ${

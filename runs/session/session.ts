@@ -16,7 +16,6 @@ import {
   type Outcome,
   provide,
   type Provided,
-  recordedField,
   type RunHead,
   stillOwns,
 } from "../../engine/mod.ts";
@@ -59,7 +58,7 @@ import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
 import { resolvedStart, type Start, startRows } from "../start/start_from.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "../home/run_directories.ts";
-import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
+import { changedSettings, earlierConfigs, recordedConfig, settingsRows } from "./settings.ts";
 import { trackedEnd } from "../tracking/tracked_end.ts";
 import { Trackers } from "../tracking/trackers.ts";
 import { plannedBlocks, workerBlocks } from "./worker_blocks.ts";
@@ -175,7 +174,7 @@ async function execute<T>(
   const accepted = await takeOver(home, head, { say, accept });
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
-  const config = withSettings(recordedField(head, "config") as Record<string, unknown>, settings);
+  const config = withSettings(recordedConfig(head), settings);
   const found = await foundAtHub(home, { head, config }, { ...options, say });
   const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = faultsOf(home, run);

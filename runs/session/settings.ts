@@ -1,8 +1,10 @@
 /** Settings of a recorded run that a resume has changed: `note/settings` rows, and their effect. */
+import { SHIPPED } from "../../flows/mod.ts";
 import { z } from "zod";
 import { SettingChange, withoutSettings, withSettings } from "../../configs/mod.ts";
 import {
   canonicalJson,
+  damagedField,
   type NewRow,
   recordedField,
   recordedValue,
@@ -25,12 +27,25 @@ export async function changedSettings(
   return rows.flatMap((row) => SettingsNote.parse(recordedValue(row)).changes);
 }
 
+/**
+ * The configuration that a run was created with.
+ * @throws {LostRecordError} If it is damaged.
+ */
+export function recordedConfig(
+  head: Pick<RunHead, "id" | "entry" | "config">,
+): Record<string, unknown> {
+  const config = recordedField(head, "config") as Record<string, unknown> | null;
+  // A script's graph may take anything.
+  if (!head.entry.startsWith(SHIPPED) || typeof config?.flow === "string") return config!;
+  throw damagedField(head, { field: "config", text: head.config });
+}
+
 /** A run's configuration with the settings that resumes have changed. */
 export async function currentConfig(
   store: Store,
-  head: Pick<RunHead, "id" | "config">,
+  head: Pick<RunHead, "id" | "entry" | "config">,
 ): Promise<Record<string, unknown>> {
-  const recorded = recordedField(head, "config") as Record<string, unknown>;
+  const recorded = recordedConfig(head);
   return withSettings(recorded, await changedSettings(store, head));
 }
 

@@ -28,7 +28,32 @@ export async function startProblems(store: Store, starting: Starting): Promise<S
     message: `is ${loop.times}, and run '${head.id}' is started from its round ${round}: rounds ` +
       `count on, so use ${round + 1} or more`,
   }];
-  return [...unread, ...few, ...otherSettings(starting), ...await otherRows(store, starting)];
+  const config = await asRead(store, starting);
+  return [
+    ...unread,
+    ...few,
+    ...otherSettings({ ...starting, config }),
+    ...await otherRows(store, starting),
+  ];
+}
+
+/** The other run's configuration as if it had read the model that it created. */
+async function asRead(store: Store, { head, config, after }: Starting): Promise<Fields> {
+  const { recipe: _, ...model } = (config.model ?? {}) as Fields;
+  const path = await createdModel(store, head);
+  if (path === null) return config;
+  const { seed } = (after.model ?? {}) as Fields; // Of no model that is read.
+  return { ...config, model: { ...model, seed, path } };
+}
+
+/** The directory of the model that a run created; null: it created none. */
+async function createdModel(store: Store, { id }: RunHead): Promise<string | null> {
+  const results = await store.read(id, { kinds: ["result"], prefix: "create_model" });
+  for (const row of results.filter(isReadable)) {
+    const { output } = (recordedValue(row) ?? {}) as { output?: Fields };
+    if (typeof output?.path === "string") return output.path;
+  }
+  return null;
 }
 
 /** Settings on which the state, or the place in the data, depends. */

@@ -1,4 +1,5 @@
-import { hasEnded, recordedField, type RunHead } from "../../engine/mod.ts";
+import { recordedConfig } from "../session/settings.ts";
+import { hasEnded, type RunHead } from "../../engine/mod.ts";
 import type { Home } from "../home/home.ts";
 import { modelCard } from "./model_card.ts";
 import { runView } from "../run_view.ts";
@@ -16,6 +17,6 @@ export async function trackedEnd(
   const view = await runView(home.store, head, await home.liveFacts(id));
   return {
     status: "done",
-    card: modelCard(view, recordedField(head, "config") as Record<string, unknown>),
+    card: modelCard(view, recordedConfig(head)),
   };
 }

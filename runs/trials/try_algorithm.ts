@@ -1,3 +1,4 @@
+import { recordedConfig } from "../session/settings.ts";
 import { z } from "zod";
 import {
   type AlgorithmChoice,
@@ -9,13 +10,7 @@ import {
   titleOf,
 } from "../../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../../data/mod.ts";
-import {
-  InvalidInputError,
-  type JournalRow,
-  recordedField,
-  rowValue,
-  type RunHead,
-} from "../../engine/mod.ts";
+import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../../engine/mod.ts";
 import { type OnEnvironmentProgress, PYTHON_ROOT, workerEnvironment } from "../../workers/mod.ts";
 import { baseOpening } from "../session/base_opening.ts";
 import type { Home } from "../home/home.ts";
@@ -143,7 +138,7 @@ async function recordedRound(
     ...values,
   }, seen);
   const { data } = z.object({ reward: z.array(RewardConfig) }).safeParse(
-    recordedField(head, "config"),
+    recordedConfig(head),
   );
   const parts = data && readsParts(algorithm) ? { parts: rewardParts(groups, data.reward) } : {};
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));

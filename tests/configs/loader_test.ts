@@ -72,7 +72,7 @@ Deno.test("a text of a configuration that no tokenizer can read is refused with 
     [
       `${ONLINE}model: { "x\\udc00": 1 }\n`.replace("model: { path: model }\n", ""),
       [],
-      "DIR/x.yaml:10:1 model.x\ufffd: ",
+      "DIR/x.yaml:10:10 model.x\ufffd: ",
     ],
     [ONLINE, ['model.path="x\\ud83d"'], "override model.path: "],
   ];

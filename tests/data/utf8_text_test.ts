@@ -26,5 +26,5 @@ Deno.test("brokenText() finds the first text that no tokenizer can read, with it
   const bytes = brokenText({ q: utf8Text(bytesOf("caf\xe9 au lait")) })!;
   deepStrictEqual(bytes.path, ["q"]);
   match(bytes.why, /bytes that are not UTF-8; save the file as UTF-8/);
-  deepStrictEqual(brokenText({ a: { [half]: 1 } })!.path, ["a", "half \ufffd emoji"]);
+  deepStrictEqual(brokenText({ a: { [half]: 1 } })!.path, ["a", half]);
 });

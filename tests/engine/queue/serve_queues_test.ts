@@ -1,8 +1,9 @@
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import {
   Engine,
   type Graph,
   InfrastructureError,
+  LostRecordError,
   type Outcome,
   type ServeOptions,
   type Taken,
@@ -163,6 +164,15 @@ Deno.test("a drained engine releases its runs; another resumes their records", a
   await passing(clock, two.served);
   deepStrictEqual(two.workers.started, ["a/work#2"]);
   deepStrictEqual(await statuses(store), { a: "done" });
+});
+
+Deno.test("a damaged run ends the serving with its name, as every look at the queue reads it", async () => {
+  const { clock, store } = await withRuns(["a"]);
+  const damaged = new LostRecordError("Cannot read run 'b' because its 'needs' is damaged");
+  const broken = guarded(store, (operation) => operation === "dequeue" ? damaged : undefined);
+  const { served, events } = serving({ store: broken, clock }, { answer: () => 1 });
+  await rejects(passing(clock, served), damaged);
+  deepStrictEqual(events.map(({ type }) => type), ["trouble"]);
 });
 
 Deno.test("a store that is out of reach for a while ends nothing", async () => {

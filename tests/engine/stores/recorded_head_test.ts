@@ -15,12 +15,29 @@ const RUN = {
 Deno.test("recordedField() is the JSON of a head, and names the run and what is damaged", () => {
   deepStrictEqual(recordedField(RUN, "config"), { seed: 1 });
   strictEqual(recordedError({ id: "a", error: null }), null);
-  deepStrictEqual(recordedError({ id: "a", error: '{"code":"x"}' }), { code: "x" });
+  const error = { code: "x", message: "y" };
+  deepStrictEqual(recordedError({ id: "a", error: JSON.stringify(error) }), error);
   throws(() => recordedField({ ...RUN, config: "{broken" }, "config"), {
     code: "lost_record",
     message: "Cannot read run 'a' because its 'config' in the journal is damaged: \"{broken\". " +
       "Fix: restore the journal from a copy",
   });
+});
+
+Deno.test("recordedField() refuses JSON that is not what the field has", () => {
+  const wrong = ["null", "7", '""', "[]", "{}"];
+  for (const graph of wrong) {
+    throws(() => recordedField({ ...RUN, graph }, "graph"), { code: "lost_record" }, graph);
+    throws(() => recordedError({ id: "a", error: graph }), { code: "lost_record" }, graph);
+  }
+  // A script's graph takes what it likes.
+  deepStrictEqual(wrong.map((config) => recordedField({ ...RUN, config }, "config")), [
+    null,
+    7,
+    "",
+    [],
+    {},
+  ]);
 });
 
 for (const column of ["requests", "needs", "owner", "parent"]) {
@@ -31,16 +48,16 @@ for (const column of ["requests", "needs", "owner", "parent"]) {
     try {
       await store.create(RUN);
       const database = new DatabaseSync(path);
-      database.exec(`UPDATE runs SET ${column} = '{broken'`);
-      database.close();
-      for (const read of [async () => [await store.head("a")], () => store.heads()]) {
-        await rejects(read(), {
-          code: "lost_record",
-          message: new RegExp(
-            `^Cannot read run 'a' because its '${column}' in the journal is damaged: "\\{broken". Fix: `,
-          ),
-        });
+      for (const value of ["{broken", "7", '""']) {
+        database.prepare(`UPDATE runs SET ${column} = ?`).run(value);
+        const message = `Cannot read run 'a' because its '${column}' in the journal is damaged: ${
+          JSON.stringify(value)
+        }. Fix: restore the journal from a copy`;
+        for (const read of [async () => [await store.head("a")], () => store.heads()]) {
+          await rejects(read(), { code: "lost_record", message });
+        }
       }
+      database.close();
     } finally {
       await store.close();
       await Deno.remove(dir, { recursive: true });

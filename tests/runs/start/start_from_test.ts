@@ -101,6 +101,28 @@ for (const [name, flow] of Object.entries(FLOWS)) {
   });
 }
 
+for (const flow of ["supervised", "preference"]) {
+  Deno.test(`a ${flow} run that created its model is continued with the model that it left`, async () => {
+    const home = await freshFakeHome();
+    const rows = flow === "preference" ? PAIRS : ROWS;
+    const drawn = flow === "preference" ? { pairs_per_round: 3 } : { rows_per_round: 3 };
+    const algorithm = { name: flow === "preference" ? "dpo" : "sft" };
+    const common = { ...SAVED, flow, ...drawn, algorithm, rows };
+    await create(home, "a", { ...common, model: { recipe: "tiny_qwen", seed: 1 } });
+    const whole = await executeFake(home, "a", { rows });
+    const start = (model: Record<string, unknown>) =>
+      create(home, "b", { ...common, model, start_from: "a@3" });
+    await rejects(
+      start({ path: `${home.dir}/other` }),
+      /model\.path: is .*other, and .*\/model in run 'a'/,
+    );
+    const [row] = await home.store.read("a", { kinds: ["result"], prefix: "create_model" });
+    await start({ path: JSON.parse(row!.value).output.path });
+    const ended = await executeFake(home, "b", { rows });
+    deepStrictEqual([ended.status, ended.digest], ["done", whole.digest]);
+  });
+}
+
 Deno.test("a run of 3 rounds and 3 more of a run that starts from it are a run of 6", async () => {
   const home = await freshFakeHome();
   await create(home, "whole");
