@@ -40,14 +40,14 @@ def mlflow(where: str, run: str) -> tuple[list[str], Values]:
 def wandb(where: str, run: str) -> tuple[list[str], Values]:
     from holdfast_worker.trackers.wandb_file import history
 
-    files = sorted(Path(where).glob(f"wandb/offline-run-*-{run}-*/run-*.wandb"))
+    files = sorted(Path(where).glob(f"wandb/offline-run-*/run-{run}-*.wandb"))
     values: Values = {}
     for file in files:
         for row in history(file):
             for name, value in row.items():
                 if not name.startswith("_") and name != "global_step":
                     values.setdefault(name, []).append((row["global_step"], value))
-    return sorted({file.parent.name.split("-", 3)[3].rpartition("-")[0] for file in files}), values
+    return sorted({file.stem.removeprefix("run-").rpartition("-")[0] for file in files}), values
 
 
 def trackio(where: str, run: str) -> tuple[list[str], Values]:

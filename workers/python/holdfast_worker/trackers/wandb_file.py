@@ -22,8 +22,11 @@ WHOLE, LAST = 1, 4
 
 
 def last_step(directory: Path, run: str) -> int:
-    """The last step of a run in all files of it; 0 without one."""
-    files = directory.glob(f"offline-run-*-{run}/run-{run}.wandb")
+    """
+    The last step of a run in all files of it; 0 without one. The client numbers the directories of
+    processes that began in one second.
+    """
+    files = directory.glob(f"offline-run-*/run-{run}.wandb")
     steps = [int(row["_step"]) for file in files for row in history(file) if "_step" in row]
     return max([0, *steps])
 

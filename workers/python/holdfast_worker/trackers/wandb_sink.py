@@ -44,7 +44,7 @@ class WandBSink:
         self._open.define_metric("global_step")
         self._open.define_metric("*", step_metric="global_step")
         self._after = found if offline else max(0, self._open.step - 1)
-        where = self._open.url or f"wandb sync {self._dir}/wandb/offline-run-*-{self._id}"
+        where = self._open.url or f"wandb sync {self._dir}/wandb/offline-run-*-{self._id}*"
         return Opened(self._after, where)
 
     def write(self, points: list[Point]) -> None:
