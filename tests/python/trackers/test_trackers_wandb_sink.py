@@ -24,7 +24,7 @@ def test_an_offline_run_continues_after_what_its_files_have(tmp_path: Path) -> N
         two.end({"status": "done", "card": "# card"})
         files = sorted(Path(DIR).glob("wandb/offline-run-*/run-*.wandb"))
         rows = [row for file in files for row in history(file)]
-        say([[row["_step"], row["global_step"]] for row in rows])
+        say(sorted([row["_step"], row["global_step"]] for row in rows))
         """,
     )
     assert said == [0, 2, [[1, 1], [2, 2], [3, 2]]]
