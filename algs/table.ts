@@ -3,6 +3,7 @@ import { dapo } from "./dapo.ts";
 import { dpo } from "./dpo.ts";
 import { dr_grpo } from "./dr_grpo.ts";
 import { gdpo } from "./gdpo.ts";
+import { gmpo } from "./gmpo.ts";
 import { grpo } from "./grpo.ts";
 import { gspo } from "./gspo.ts";
 import { kto } from "./kto.ts";
@@ -25,6 +26,7 @@ export const ONLINE_ALGORITHMS = {
   dr_grpo,
   dapo,
   gspo,
+  gmpo,
   cispo,
   sapo,
   gdpo,

@@ -86,6 +86,21 @@ const verl: Framework = {
         aggregation: "token_mean",
       },
     },
+    gmpo: {
+      settings: {
+        clip_low: 0.2,
+        clip_high: 0.2,
+        std_epsilon: 1e-6,
+        kl_coef: 0,
+        aggregation: "sequence_mean",
+      },
+      ends: [
+        "This is loss_mode: geo_mean, which reads its clip ratios as logarithms: the paper's are " +
+        "0.4. Its policy term ignores loss_agg_mode; a KL or an entropy bonus, if there is one, " +
+        "follows it, and ours the aggregation.",
+        EMPTY,
+      ],
+    },
     sapo: {
       settings: {
         temperature_positive: 1,

@@ -263,6 +263,22 @@ const verl: Record<string, Peer> = {
     },
     gradient_factor: (round) => filled(round) / round.logp.length,
   },
+  // `compute_policy_loss_geo_mean`: exp of the mean of clipped log-ratios, a mean over completions.
+  gmpo: {
+    compute(round) {
+      const advantage = spread(round, perGroup(round, zscore(1e-6)));
+      const logp = round.logp.map((row, i) => {
+        const sign = Math.sign(advantage[i]![0] ?? 0);
+        const logs = row.map((logp, t) => logp - round.old_logp[i]![t]!);
+        const kept = logs.map((d) => sign * Math.min(sign * d, sign * clamp(d, -0.2, 0.2)));
+        const ratio = Math.exp(sum(kept) / (row.length + 1e-8));
+        const weight = -ratio / row.length / round.logp.length;
+        return row.map((_, t) => kept[t] === logs[t] ? weight * advantage[i]![t]! : 0);
+      });
+      return { advantage, logp };
+    },
+    gradient_factor: (round) => filled(round) / round.logp.length,
+  },
   cispo: {
     compute(round) {
       const advantage = spread(round, perGroup(round, zscore(1e-6)));
