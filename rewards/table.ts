@@ -10,6 +10,7 @@ import { multipleChoice } from "./multiple_choice.ts";
 import { python } from "./python.ts";
 import { remote } from "./remote.ts";
 import { rewardModel } from "./reward_model.ts";
+import { wordF1 } from "./word_f1.ts";
 
 /**
  * Every reward by name, wherever it runs. A new one takes its own file and one line here: what it
@@ -24,6 +25,7 @@ export const REWARDS = {
   length,
   multiple_choice: multipleChoice,
   remote,
+  word_f1: wordF1,
   code,
   math,
   python,
