@@ -43,6 +43,7 @@ export { createRun, executeRun, type SessionOptions } from "./session/session.ts
 export { questionsOf } from "./checks/questions.ts";
 export { unbalancedLabels } from "./checks/unbalanced_labels.ts";
 export { mergeAdapter } from "./merge_adapter.ts";
+export { type TrackPoint, TrackPoints } from "./tracking/track_points.ts";
 export { trackRun } from "./tracking/track_run.ts";
 export { tryAlgorithm } from "./trials/try_algorithm.ts";
 export type { TriedReward } from "./trials/try_python_reward.ts";

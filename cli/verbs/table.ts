@@ -15,6 +15,7 @@ import { gcVerb } from "./gc.ts";
 import { logsVerb } from "./logs.ts";
 import { lossShowVerb } from "./loss/show.ts";
 import { lossTryVerb } from "./loss/try.ts";
+import { metricsVerb } from "./metrics.ts";
 import { planVerb } from "./plan.ts";
 import { rescoreVerb } from "./rescore.ts";
 import { resumeVerb } from "./resume.ts";
@@ -42,6 +43,7 @@ export const VERBS: readonly Verb[] = [
   cancelVerb,
   runsVerb,
   showVerb,
+  metricsVerb,
   logsVerb,
   rolloutsVerb,
   checkpointsVerb,
