@@ -69,6 +69,9 @@ export const Schedule = z.strictObject({
   warmup_steps: z.int().nonnegative().default(0).describe(
     "Optimizer steps over which the learning rate rises from 0 to lr.",
   ).register(setting, { unit: "steps" }),
+  stable_steps: z.int().nonnegative().default(0).describe(
+    "Optimizer steps at lr between the warm-up and the decay of linear and cosine.",
+  ).register(setting, { unit: "steps" }),
   total_steps: z.int().positive().nullable().default(null).describe(
     "Total optimizer steps; required by linear and cosine.",
   ).register(setting, { unit: "steps" }),

@@ -47,7 +47,7 @@ export function brokenRules(blocks: Blocks): Issue[] {
 
 function schedules(blocks: Blocks): Issue[] {
   return optimizersOf(blocks).flatMap(([block, optimizer]) => {
-    const { name, total_steps, warmup_steps } = optimizer.schedule;
+    const { name, total_steps, warmup_steps, stable_steps } = optimizer.schedule;
     const path = [block, "optimizer", "schedule"];
     if (name !== "constant" && total_steps === null) {
       const message =
@@ -57,6 +57,11 @@ function schedules(blocks: Blocks): Issue[] {
     if (total_steps !== null && warmup_steps >= total_steps) {
       const message = `must be less than total_steps (${total_steps}), got ${warmup_steps}`;
       return [{ path: [...path, "warmup_steps"], message }];
+    }
+    if (total_steps !== null && warmup_steps + stable_steps >= total_steps) {
+      const message = `must be less than total_steps without the warm-up ` +
+        `(${total_steps - warmup_steps}), got ${stable_steps}`;
+      return [{ path: [...path, "stable_steps"], message }];
     }
     return [];
   });

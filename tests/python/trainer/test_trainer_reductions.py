@@ -31,7 +31,13 @@ GRADIENT = {
     "eps": 1e4,
     "weight_decay": 0.0,
     "clip_grad_norm": 1e9,
-    "schedule": {"name": "linear", "warmup_steps": 0, "total_steps": 20, "min_ratio": 1.0},
+    "schedule": {
+        "name": "linear",
+        "warmup_steps": 0,
+        "stable_steps": 0,
+        "total_steps": 20,
+        "min_ratio": 1.0,
+    },
 }
 LENGTHS = [[16, 9, 12, 7]] * 5
 PAIRS = [

@@ -27,7 +27,13 @@ OPTIMIZER: dict[str, Any] = {
     "eps": 1e-8,
     "weight_decay": 0.01,
     "clip_grad_norm": 1.0,
-    "schedule": {"name": "linear", "warmup_steps": 2, "total_steps": 20, "min_ratio": 0.1},
+    "schedule": {
+        "name": "linear",
+        "warmup_steps": 2,
+        "stable_steps": 0,
+        "total_steps": 20,
+        "min_ratio": 0.1,
+    },
 }
 SPEC: dict[str, Any] = {
     "engine": "torch",

@@ -9,7 +9,13 @@ from holdfast_worker.wire.types import Schedule
 
 
 def schedule(**fields):
-    usual = {"name": "constant", "warmup_steps": 0, "total_steps": None, "min_ratio": 0.0}
+    usual = {
+        "name": "constant",
+        "warmup_steps": 0,
+        "stable_steps": 0,
+        "total_steps": None,
+        "min_ratio": 0.0,
+    }
     return Schedule(**{**usual, **fields})
 
 
@@ -45,11 +51,23 @@ def test_factor_cosine_is_half_way_down_in_the_middle():
     assert [factor(cosine, step) for step in (1, 2, 6, 10)] == pytest.approx([1.0, 1.0, 0.6, 0.2])
 
 
+def test_factor_stays_at_one_for_the_stable_steps_and_then_falls_to_total_steps():
+    stable = schedule(name="linear", warmup_steps=2, stable_steps=3, total_steps=9)
+    assert [factor(stable, step) for step in range(10)] == pytest.approx(
+        [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
+    )
+    assert factor(schedule(stable_steps=3), 100) == 1.0
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
         ({"name": "linear"}, "total_steps is null"),
         ({"name": "cosine", "warmup_steps": 5, "total_steps": 5}, "total_steps must be larger"),
+        (
+            {"name": "linear", "warmup_steps": 2, "stable_steps": 3, "total_steps": 5},
+            "stable_steps 3: total_steps must be larger",
+        ),
         ({"name": "step"}, "use constant, linear or cosine"),
     ],
 )

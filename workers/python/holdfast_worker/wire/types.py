@@ -45,6 +45,7 @@ class RatioBounds(Received, frozen=True, kw_only=True):
 class Schedule(Received, frozen=True, kw_only=True):
     name: Literal["constant", "linear", "cosine"]
     warmup_steps: int
+    stable_steps: int
     total_steps: int | None
     min_ratio: Number
 

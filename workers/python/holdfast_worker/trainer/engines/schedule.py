@@ -12,7 +12,8 @@ from holdfast_worker.wire.types import Schedule
 
 def check_schedule(schedule: Schedule) -> None:
     """Raises ValueError if a schedule lacks what its name requires."""
-    name, total, warmup = schedule.name, schedule.total_steps, schedule.warmup_steps
+    name, total = schedule.name, schedule.total_steps
+    warmup, stable = schedule.warmup_steps, schedule.stable_steps
     if name not in ("constant", "linear", "cosine"):
         raise ValueError(
             f"Cannot make a schedule because its name is '{name}': use constant, linear or cosine"
@@ -24,18 +25,18 @@ def check_schedule(schedule: Schedule) -> None:
             f"Cannot make a {name} schedule because total_steps is null: set it to the run's "
             "optimizer steps"
         )
-    if total <= warmup:
+    if total <= warmup + stable:
         raise ValueError(
-            f"Cannot make a {name} schedule because total_steps is {total} and warmup_steps "
-            f"{warmup}: "
-            "total_steps must be larger"
+            f"Cannot make a {name} schedule because total_steps is {total}, warmup_steps {warmup} "
+            f"and stable_steps {stable}: total_steps must be larger than both together"
         )
 
 
 def factor(schedule: Schedule, step: int) -> float:
     """
     The factor of optimizer step `step`, counted from 0. Warm-up rises linearly and reaches 1 at its
-    last step, so that no step has the factor 0. After `total_steps` it stays at `min_ratio`.
+    last step, so that no step has the factor 0. After `total_steps` it stays at `min_ratio`. With
+    `stable_steps` it is warmup-stable-decay (Hu et al. 2024, arXiv:2404.06395, section 4).
     """
     warmup = schedule.warmup_steps
     if step < warmup:
@@ -43,6 +44,9 @@ def factor(schedule: Schedule, step: int) -> float:
     total = schedule.total_steps
     if schedule.name == "constant" or total is None:
         return 1.0
-    done = min((step - warmup) / (total - warmup), 1.0)
+    from_step = warmup + schedule.stable_steps
+    if step < from_step:
+        return 1.0
+    done = min((step - from_step) / (total - from_step), 1.0)
     shape = 1.0 - done if schedule.name == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return schedule.min_ratio + (1.0 - schedule.min_ratio) * shape
