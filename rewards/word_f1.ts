@@ -20,10 +20,12 @@ const Answers = z.array(z.string()).min(1);
 /**
  * How many words the completion shares with the row's answer, from 0 to 1: the harmonic mean of the
  * share of its words that are in the answer and of the share of the answer's words that it has. A
- * word counts as often as both have it. Without words on either side, equal texts score 1.
+ * word counts as often as both have it. If normalising leaves nothing of a text (`The The`, `€`),
+ * both are compared as they stand, without case.
  *
  * Source: Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1, and SQuAD's evaluation script v1.1,
- * which removes only ASCII's punctuation; ours all of Unicode's.
+ * which removes only ASCII's punctuation, ours all of Unicode's punctuation and symbols. It scores 0
+ * if nothing is left of a text.
  * @throws {RangeError} If `answers` is not a list of texts: the row is broken.
  * @example
  * ```ts
@@ -43,9 +45,7 @@ export const wordF1: Reward<"word_f1", typeof config.shape, Reads> = defineRewar
   answer: (completion, settings) => wordsOf(completion, settings).join(" ") || null,
   score({ completion, row }: Reads, settings) {
     if (settings.answers === undefined && row.answer === undefined) return null;
-    const words = wordsOf(completion, settings);
-    const scores = wantedOf(row, settings).map((answer) => f1(words, wordsOf(answer, settings)));
-    return Math.max(...scores);
+    return Math.max(...wantedOf(row, settings).map((answer) => f1(completion, answer, settings)));
   },
 });
 
@@ -59,7 +59,13 @@ function split(text: string): string[] {
   return text.split(/\s+/u).filter((word) => word !== "");
 }
 
-function f1(words: readonly string[], wanted: readonly string[]): number {
+function f1(completion: string, answer: string, settings: Settings): number {
+  const [words, wanted] = [wordsOf(completion, settings), wordsOf(answer, settings)];
+  if (words.length > 0 && wanted.length > 0) return overlap(words, wanted);
+  return overlap(split(completion.toLowerCase()), split(answer.toLowerCase()));
+}
+
+function overlap(words: readonly string[], wanted: readonly string[]): number {
   if (words.length === 0 || wanted.length === 0) return words.length === wanted.length ? 1 : 0;
   const left = new Map<string, number>();
   for (const word of wanted) left.set(word, (left.get(word) ?? 0) + 1);

@@ -28,7 +28,8 @@ const verl: Framework = {
     commit: "1dda039b9c6311889a9c9a26040677e1254814f9",
   },
   ends: [
-    "verl keeps log-ratios within ±20 (GSPO's at most 10) and k3 within ±10; ours are unclamped.",
+    "verl keeps log-ratios within ±20 (GSPO's at most 10, GMPO's unclamped) and k3 within ±10; " +
+    "ours are unclamped.",
     "verl cuts a round into mini-batches of 256 prompts by default: set " +
     "trainer.updates_per_batch to your number of steps.",
   ],

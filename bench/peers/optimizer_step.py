@@ -42,7 +42,13 @@ def main() -> None:
         "eps": 1e-8,
         "weight_decay": 0.0,
         "clip_grad_norm": None,
-        "schedule": {"name": "constant", "warmup_steps": 0, "total_steps": None, "min_ratio": 0.0},
+        "schedule": {
+            "name": "constant",
+            "warmup_steps": 0,
+            "stable_steps": 0,
+            "total_steps": None,
+            "min_ratio": 0.0,
+        },
     }
     optimizer = optimizer_of(
         model, decode(Optimizer, settings), fused=True, master=lambda parameter: parameter

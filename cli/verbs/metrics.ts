@@ -6,7 +6,7 @@ import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { flag, json, whole } from "../options.ts";
 
-/** `metrics [RUN] [NAMES...]`: the run's metrics, or the values of some, a line for each round. */
+/** `metrics [RUN] [NAMES...]`: the run's metrics, or a line for each round with values of some. */
 export const metricsVerb = defineVerb({
   name: "metrics",
   about: "list metrics, or their values by round",
@@ -23,6 +23,12 @@ export const metricsVerb = defineVerb({
 type Asked = { run?: string; names?: string[]; json?: boolean; csv?: boolean; last?: number };
 
 async function showMetrics(home: Home, { run, names = [], ...how }: Asked): Promise<void> {
+  if (run !== undefined && /[/*]/.test(run)) {
+    throw new InvalidInputError(
+      `Cannot show '${run}' because the run comes first: metrics RUN ${run}`,
+      { run },
+    );
+  }
   const head = await findRun(home, run ?? await newestRun(home));
   const points = (await Array.fromAsync(new TrackPoints(home, head).next())).flat();
   const known = [...new Set(points.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
@@ -39,7 +45,7 @@ async function showMetrics(home: Home, { run, names = [], ...how }: Asked): Prom
 function chosen(patterns: readonly string[], known: readonly string[], run: string): string[] {
   if (patterns.length === 0) return [...known];
   const found = patterns.flatMap((pattern) => {
-    const parts = pattern.split("*").map((part) => RegExp.escape(part));
+    const parts = pattern.split(/\*+/).map((part) => RegExp.escape(part));
     const matching = known.filter((name) => new RegExp(`^${parts.join(".*")}$`, "s").test(name));
     if (matching.length > 0) return matching;
     throw new InvalidInputError(

@@ -58,6 +58,11 @@ function schedules(blocks: Blocks): Issue[] {
       const message = `must be less than total_steps (${total_steps}), got ${warmup_steps}`;
       return [{ path: [...path, "warmup_steps"], message }];
     }
+    if (name === "constant" && stable_steps > 0) {
+      const message = "has no effect with a constant schedule: set schedule.name to linear or " +
+        "cosine, or leave it out";
+      return [{ path: [...path, "stable_steps"], message }];
+    }
     if (total_steps !== null && warmup_steps + stable_steps >= total_steps) {
       const message = `must be less than total_steps without the warm-up ` +
         `(${total_steps - warmup_steps}), got ${stable_steps}`;

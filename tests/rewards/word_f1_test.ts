@@ -32,11 +32,13 @@ Deno.test("wordF1.score() takes the nearest of several answers", () => {
   );
 });
 
-Deno.test("wordF1.score() compares texts without words: only nothing is like nothing", () => {
-  deepStrictEqual(
-    [score("", { answer: "the" }), score("...", { answer: "x" }), score("x", { answer: "" })],
-    [1, 0, 0],
-  );
+Deno.test("wordF1.score() compares texts as they stand if normalising leaves nothing of one", () => {
+  const scores = (answer: string, completions: string[]) =>
+    completions.map((completion) => score(completion, { answer }));
+  deepStrictEqual(scores("A", ["a", "", "the", "vitamin a"]), [1, 0, 0, 2 / 3]);
+  deepStrictEqual(scores("€", ["€", "$", "€5"]), [1, 0, 0]);
+  deepStrictEqual(scores("x", ["...", ""]), [0, 0]);
+  deepStrictEqual(scores("", ["", "x"]), [1, 0]);
 });
 
 Deno.test("wordF1 does not grade a row without an answer, and its check refuses such a row", () => {

@@ -58,6 +58,7 @@ Deno.test("metrics names a metric that a run lacks, and a run without any", asyn
     /Cannot show 'rewad\/mean' because run 'a' has no such metric \(did you mean reward\/mean\?\): 'metrics a' lists what it has/,
   );
   strictEqual((await metrics("none")).code, 2);
+  match((await metrics("reward/*")).err, /because the run comes first: metrics RUN reward\/\*/);
 });
 
 function text(name: string) {

@@ -55,6 +55,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "trainer/no_ratio.yaml",
   "trainer/python_reward_model.yaml",
   "trainer/reuse.yaml",
+  "trainer/schedule_never_falls.yaml",
   "trainer/schedule_too_short.yaml",
   "trainer/schedule_without_end.yaml",
   "trainer/torch_ranks.yaml",
