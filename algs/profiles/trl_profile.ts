@@ -65,6 +65,21 @@ export const trl: Framework = {
         "by the ratio of the token.",
       ],
     },
+    gmpo: {
+      settings: {
+        clip_low: 0.4,
+        clip_high: 0.4,
+        std_epsilon: 1e-4,
+        kl_coef: 0,
+        kl_estimator: "k3",
+        importance: "none",
+        aggregation: "sequence_mean",
+      },
+      ends: [
+        "This is its experimental GMPOTrainer, whose loss has no importance correction and no " +
+        "entropy bonus, even if they are set.",
+      ],
+    },
     cispo: {
       settings: {
         clip_low: null,

@@ -28,6 +28,7 @@ from trl import (
     SFTConfig,
     SFTTrainer,
 )
+from trl.experimental.gmpo import GMPOConfig, GMPOTrainer
 
 from answer_lines import answer_lines
 
@@ -157,21 +158,27 @@ def sampled(
     )
 
 
-def grpo(argument: dict[str, Any]) -> dict[str, Any]:
+def grpo(
+    argument: dict[str, Any],
+    trainer_of: type[GRPOTrainer] = GRPOTrainer,
+    settings_of: type[GRPOConfig] = GRPOConfig,
+) -> dict[str, Any]:
     count = len(argument["sequences"])
     sizes = {
         "per_device_train_batch_size": count,
         "gradient_accumulation_steps": 1,
         "steps_per_generation": 1,
     }
-    config = config_of(GRPOConfig, argument["settings"], num_generations=argument["group"], **sizes)
+    config = config_of(
+        settings_of, argument["settings"], num_generations=argument["group"], **sizes
+    )
     copied = (
         "use_vllm vllm_importance_sampling_correction vllm_importance_sampling_mode "
         "vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min loss_type "
         "multi_objective_aggregation scale_rewards importance_sampling_level "
         "off_policy_mask_threshold top_entropy_quantile entropy_coef use_adaptive_entropy"
     ).split()
-    trainer = bare(GRPOTrainer, config, **{name: getattr(config, name) for name in copied})
+    trainer = bare(trainer_of, config, **{name: getattr(config, name) for name in copied})
     trainer.__dict__.update(
         _entropy_bonus_enabled=config.entropy_coef != 0.0,
         environment_factories=None,
@@ -192,6 +199,10 @@ def grpo(argument: dict[str, Any]) -> dict[str, Any]:
         None,
     )
     return both_of(trainer, round)
+
+
+def gmpo(argument: dict[str, Any]) -> dict[str, Any]:
+    return grpo(argument, GMPOTrainer, GMPOConfig)
 
 
 def rloo(argument: dict[str, Any]) -> dict[str, Any]:
@@ -353,7 +364,7 @@ def sft(argument: dict[str, Any]) -> dict[str, Any]:
     return {"loss": loss.item(), "gradients": {"logp": round.gradients(leaf)}}
 
 
-COMMANDS = {"grpo": grpo, "rloo": rloo, "dpo": dpo, "kto": kto, "sft": sft}
+COMMANDS = {"grpo": grpo, "gmpo": gmpo, "rloo": rloo, "dpo": dpo, "kto": kto, "sft": sft}
 
 
 def main() -> None:

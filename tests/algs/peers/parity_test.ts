@@ -35,7 +35,7 @@ type Outcome = {
 };
 type Case = {
   /** TRL's trainer, and what is set on it. */
-  trainer: "grpo" | "rloo" | "dpo" | "kto" | "sft";
+  trainer: "grpo" | "gmpo" | "rloo" | "dpo" | "kto" | "sft";
   trl: Side;
   name: keyof typeof ALGORITHMS;
   ours?: Side;
@@ -170,6 +170,14 @@ const CASES: Case[] = [
     },
     cut: loss_type === "grpo" ? "counts" : "not_counted",
   })),
+  { trainer: "gmpo", trl: {}, name: "gmpo", old_is_current: true },
+  { trainer: "gmpo", trl: { ...twice }, name: "gmpo" },
+  {
+    trainer: "gmpo",
+    trl: { ...twice, epsilon: 0.1, epsilon_high: 0.2, beta: 0.04 },
+    name: "gmpo",
+    ours: { clip_low: 0.1, clip_high: 0.2, kl_coef: 0.04 },
+  },
   { trainer: "rloo", trl: {}, name: "rloo" },
   {
     trainer: "rloo",
