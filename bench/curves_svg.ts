@@ -2,6 +2,8 @@
 
 type Series = { name: string; points: readonly { x: number; y: number }[] };
 type Labels = { title: string; x: string; y: string };
+/** `top`: where y ends. `means`: beside the points, a bold running mean of five. */
+type Drawing = { top?: number; means?: boolean };
 
 const WIDTH = 640;
 const HEIGHT = 300;
@@ -13,24 +15,32 @@ const HALF_WINDOW = 2;
 const Y_TICKS = 5;
 const X_TICKS = 6;
 
-/** One faint line for each series, a bold one for its running mean of five. y runs from 0 to 1. */
-export function curvesSvg(series: readonly Series[], labels: Labels): string {
+/** A line for each series; y begins at 0. */
+export function curvesSvg(
+  series: readonly Series[],
+  labels: Labels,
+  { top = 1, means = true }: Drawing = {},
+): string {
   const last = Math.max(...series.flatMap(({ points }) => points.map(({ x }) => x)), 0);
   const step = niceStep(last / X_TICKS);
   const end = Math.max(step, Math.ceil(last / step) * step);
   const x = (value: number) => PLOT.left + (value / end) * (WIDTH - PLOT.left - PLOT.right);
-  const y = (value: number) => PLOT.top + (1 - value) * (HEIGHT - PLOT.top - PLOT.bottom);
+  const rise = niceStep(top / Y_TICKS);
+  const rises = Math.ceil(top / rise);
+  const height = HEIGHT - PLOT.top - PLOT.bottom;
+  const y = (value: number) => PLOT.top + (1 - value / (rises * rise)) * height;
   const line = (points: Series["points"], style: string) =>
     `<polyline fill="none" ${style} points="${
       points.map((p) => `${fixed(x(p.x))},${fixed(y(p.y))}`).join(" ")
     }"/>`;
   const xs = Array.from({ length: Math.round(end / step) + 1 }, (_, i) => i * step);
-  const ys = Array.from({ length: Y_TICKS + 1 }, (_, i) => i / Y_TICKS);
+  const ys = Array.from({ length: rises + 1 }, (_, i) => i * rise);
+  const decimals = Math.max(1, Math.ceil(-Math.log10(rise)));
   const drawn = series.flatMap(({ name, points }, i) => {
     const colour = COLOURS[i % COLOURS.length]!;
     return [
-      line(points, `stroke="${colour}" stroke-opacity="0.3" stroke-width="1"`),
-      line(smoothed(points), `stroke="${colour}" stroke-width="2"`),
+      ...(means ? [line(points, `stroke="${colour}" stroke-opacity="0.3" stroke-width="1"`)] : []),
+      line(means ? smoothed(points) : points, `stroke="${colour}" stroke-width="2"`),
       text(name, {
         at: [WIDTH - PLOT.right, HEIGHT - PLOT.bottom - 10 - 16 * i],
         anchor: "end",
@@ -46,7 +56,7 @@ export function curvesSvg(series: readonly Series[], labels: Labels): string {
       `<line x1="${PLOT.left}" x2="${WIDTH - PLOT.right}" y1="${fixed(y(value))}" y2="${
         fixed(y(value))
       }" stroke="#dddddd"/>`,
-      text(value.toFixed(1), { at: [PLOT.left - 8, y(value) + 4], anchor: "end" }),
+      text(value.toFixed(decimals), { at: [PLOT.left - 8, y(value) + 4], anchor: "end" }),
     ]),
     ...xs.map((value) =>
       text(String(Number(value.toPrecision(6))), {

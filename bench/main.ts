@@ -12,6 +12,7 @@ import { benchPacking } from "./packing.ts";
 import { benchPayloads } from "./payloads.ts";
 import { benchQuickstart } from "./quickstart.ts";
 import { benchRecovery } from "./recovery.ts";
+import { benchTasks } from "./tasks.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
 type Measured = Record<string, unknown>;
@@ -46,6 +47,10 @@ const BENCHMARKS: Record<string, Benchmark> = {
   recovery: {
     about: "seconds from each failure to the next useful work, and what was done again",
     run: benchRecovery,
+  },
+  tasks: {
+    about: "whether real tasks are learned, supervised and then by GRPO",
+    run: benchTasks,
   },
 };
 

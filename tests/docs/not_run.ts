@@ -81,4 +81,17 @@ export const NOT_RUN: NotRun[] = [
       `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
     covered_by: "tests/e2e/gsm8k_test.ts",
   },
+  ...[
+    "pip install -r examples/reasoning_gym/requirements.txt",
+    "python examples/reasoning_gym/make_rows.py datasets/reasoning_gym",
+    "deno task rl run examples/reasoning_gym/sft.yaml --id families",
+    "deno task rl run examples/reasoning_gym/grpo.yaml --id families_grpo " +
+    "model.path=.holdfast/runs/families/final",
+    "deno task bench tasks --tasks reasoning_gym --write",
+  ].map((command) => ({
+    command,
+    why: "needs another package, and takes minutes",
+    instead: null,
+    covered_by: "tests/examples/reasoning_gym_test.ts",
+  })),
 ];

@@ -123,6 +123,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       "tests/e2e/value_model_test.ts",
       "tests/e2e/zero_group_test.ts",
       "tests/examples/custom_graph_test.ts",
+      "tests/examples/reasoning_gym_test.ts",
     ],
   },
   settings: {

@@ -35,6 +35,7 @@ export const LOCKS: { path: string; args: string[] }[] = [
   { path: `${WORKERS}/deepspeed`, args: LIKE_TORCH },
   { path: "tests/requirements/trl", args: LIKE_TORCH },
   { path: "tests/requirements/lint", args: [] },
+  { path: "examples/reasoning_gym/requirements", args: [] },
   { path: `${WORKERS}/trackers`, args: [] },
   { path: `${WORKERS}/hub`, args: LIKE_TORCH },
   { path: `${WORKERS}/vllm_cpu`, args: UNLOCKED },
