@@ -12,17 +12,19 @@
  *
  * Differences from the paper: none in the formula. The bounds are the paper's, exp(±0.4), here as
  * logarithms. `std_epsilon` is as in GRPO. KL, entropy, importance correction and other
- * aggregations are not in the paper: off.
+ * aggregations are not in the paper: off. A completion has one ratio, so importance weights apply to
+ * whole completions.
  *
  * Peers: verl's `loss_mode: geo_mean` and TRL's experimental `GMPOTrainer` are the same, with their
  * clip settings read as logarithms; verl's are 0.2 unless set. OpenRLHF and FeynRL do not have it.
  */
 import { z } from "zod";
 import { groupZscore } from "./credit/baselines.ts";
+import { sequenceImportanceSettings } from "./terms/importance.ts";
 import { perSequenceMean, scalar, tokenMean, where } from "./language/mod.ts";
 import { policyLoss } from "./terms/policy_gradient.ts";
 import { rewardAlgorithm } from "./families/reward_algorithm.ts";
-import { checkTerms, deviationSettings, termExamples, termSettings } from "./terms/terms.ts";
+import { checkTerms, deviationSettings, termSettings } from "./terms/terms.ts";
 
 export const gmpo = rewardAlgorithm({
   name: "gmpo",
@@ -36,6 +38,7 @@ export const gmpo = rewardAlgorithm({
     ),
     ...deviationSettings,
     ...termSettings({ aggregation: "sequence_mean" }),
+    ...sequenceImportanceSettings,
   }).superRefine(checkTerms),
   group_min: 2,
   advantage: ({ reward, group }, c) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
@@ -52,5 +55,11 @@ export const gmpo = rewardAlgorithm({
     const outside = where(d.lt(-low), 1, scalar(high).lt(d)); // [B, T]
     return policyLoss(P, x, c, { "policy/clip_fraction": tokenMean(outside) });
   },
-  examples: [{ clip_low: 0.1, clip_high: 0.2 }, ...termExamples],
+  examples: [
+    { clip_low: 0.1, clip_high: 0.2 },
+    { kl_coef: 0.04, entropy_coef: 0.01, aggregation: "token_mean" },
+    { kl_coef: 0.04, kl_in: "advantage", kl_estimator: "k1", aggregation: "group_mean" },
+    { importance: "sequence_truncate", importance_low: 0.9 },
+    { importance: "sequence_mask", importance_high: 1.1, aggregation: "token_sum" },
+  ],
 });
