@@ -1,5 +1,6 @@
 /** What the pages show of the learning bench: data, pictures and one table. */
 import { curvesSvg } from "./curves_svg.ts";
+import { pageTable, withTable } from "./page_table.ts";
 import type { CurvePoint } from "./learning_run.ts";
 import { mean, median, ROOT, rounded } from "./quickstart_run.ts";
 
@@ -12,7 +13,6 @@ type Recorded = { algorithm: string; columns: string[]; results: Record<string, 
 /** Rounds at either end whose mean is shown. */
 const ENDS = 5;
 const PAGE = `${ROOT}docs/benchmarks.md`;
-const REGION = /(<!-- Written by `deno task bench learning --write`. -->\n)[^]*?(\n<!-- End. -->)/;
 
 /** Mean of the first and of the last rounds. */
 export function seedResult(curve: readonly CurvePoint[]): SeedResult {
@@ -73,13 +73,7 @@ export async function writeTable(): Promise<void> {
     await Promise.all(names.filter((name) => name.endsWith(".json")).map(read)),
   );
   const page = await Deno.readTextFile(PAGE);
-  if (!REGION.test(page)) {
-    throw new Error(`Cannot write the table because ${PAGE} has no place for it: ${REGION.source}`);
-  }
-  await Deno.writeTextFile(
-    PAGE,
-    page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n${end}`),
-  );
+  await Deno.writeTextFile(PAGE, withTable(page, { bench: "learning", table }));
 }
 
 /** One row for each algorithm: what its curve was at either end, per seed. */
@@ -108,7 +102,5 @@ export function learningTable(recorded: readonly Recorded[]): string {
     "smallest gain",
     "seconds",
   ];
-  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join(
-    "\n",
-  );
+  return pageTable(head, rows);
 }

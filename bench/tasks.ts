@@ -3,6 +3,7 @@
  * supervised one and then GRPO from its model. The runs are kept in `.holdfast/bench/tasks`, so a
  * benchmark that was stopped resumes them.
  */
+import { Home } from "../runs/mod.ts";
 import { writeTask } from "./tasks_docs.ts";
 import { type LearnedTask, learnedTask } from "./tasks_run.ts";
 import { ROOT } from "./quickstart_run.ts";
@@ -68,30 +69,23 @@ async function learnTask(task: string, seed: number): Promise<LearnedTask> {
 
 /** Runs a recipe under an id to its end; one that was started before is resumed. */
 async function finish(id: string, [recipe, ...overrides]: string[]): Promise<void> {
-  const place = ["--home", HOME];
-  const shown = await rl(["show", id, "--json", ...place], "piped");
-  const status = shown.success ? JSON.parse(shown.stdout).status : null;
+  const status = await recordedStatus(id);
   if (status === "done") return;
-  const command = status === null
-    ? ["run", recipe!, "--id", id, ...overrides, ...place]
-    : ["resume", id, ...place];
-  const { success } = await rl(command, "inherit");
+  const command = status === null ? ["run", recipe!, "--id", id, ...overrides] : ["resume", id];
+  const args = ["run", "-A", "--quiet", `${ROOT}cli/main.ts`, ...command, "--home", HOME];
+  const { success } = await new Deno.Command(Deno.execPath(), { args, stdin: "null" }).spawn()
+    .status;
   if (!success) throw new Error(`Cannot measure because 'rl ${command.join(" ")}' failed`);
 }
 
-async function rl(
-  args: readonly string[],
-  stdout: "piped" | "inherit",
-): Promise<{ success: boolean; stdout: string }> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", `${ROOT}cli/main.ts`, ...args],
-    stdin: "null",
-    stdout,
-    stderr: stdout === "piped" ? "null" : "inherit",
-  }).spawn();
-  if (stdout === "inherit") return { success: (await child.status).success, stdout: "" };
-  const output = await child.output();
-  return { success: output.success, stdout: new TextDecoder().decode(output.stdout) };
+/** null: there is no such run. */
+async function recordedStatus(id: string): Promise<string | null> {
+  const home = Home.open(HOME);
+  try {
+    return (await home.store.head(id))?.status ?? null;
+  } finally {
+    await home.close();
+  }
 }
 
 /** Each evaluation's accuracy before and after GRPO. */

@@ -1,9 +1,9 @@
 /** What the pages show of the benchmark of tasks: data, a picture and one table. */
 import { curvesSvg } from "./curves_svg.ts";
+import { pageTable, withTable } from "./page_table.ts";
 import { mean, ROOT, rounded } from "./quickstart_run.ts";
 import type { Accuracy, LearnedTask } from "./tasks_run.ts";
 
-const REGION = /(<!-- Written by `deno task bench tasks --write`. -->\n)[^]*?(<!-- End. -->)/;
 /** Above the highest point of a picture. */
 const HEADROOM = 1.2;
 
@@ -13,7 +13,10 @@ export async function writeTask(
   bySeed: Readonly<Record<string, LearnedTask>>,
 ): Promise<void> {
   const place = `${ROOT}docs/runs/${task}`;
-  const page = withTable(await Deno.readTextFile(`${place}.md`), taskTable(bySeed));
+  const page = withTable(await Deno.readTextFile(`${place}.md`), {
+    bench: "tasks",
+    table: taskTable(bySeed),
+  });
   const numbers = (_: string, value: unknown) => typeof value === "number" ? rounded(value) : value;
   const seeds = Object.entries(bySeed).map(([seed, learned]) =>
     `${JSON.stringify(seed)}: ${JSON.stringify(learned, numbers)}`
@@ -21,14 +24,6 @@ export async function writeTask(
   await Deno.writeTextFile(`${place}.json`, `{\n${seeds.join(",\n")}\n}\n`);
   await Deno.writeTextFile(`${place}.svg`, picture(Object.values(bySeed)));
   await Deno.writeTextFile(`${place}.md`, page);
-}
-
-/** @throws {Error} If the page has no place for the table. */
-export function withTable(page: string, table: string): string {
-  if (REGION.test(page)) {
-    return page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n\n${end}`);
-  }
-  throw new Error(`Cannot write the table because the page has no place for it: ${REGION.source}`);
 }
 
 function picture(seeds: readonly LearnedTask[]): string {
@@ -58,7 +53,7 @@ export function taskTable(bySeed: Readonly<Record<string, LearnedTask>>): string
     })
   );
   const head = ["evaluation", "seed", "before GRPO", "after GRPO", "share of the draws"];
-  return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+  return pageTable(head, rows);
 }
 
 const percent = (value: number) => `${(100 * value).toFixed(0)} %`;

@@ -9,7 +9,7 @@ const /** @internal */ config = z.strictObject({
     "The column with a list of right answers, of which the nearest counts. Absent: the row's answer.",
   ).register(setting, graderSetting),
   normalise: z.boolean().default(true).describe(
-    "Compare lower-case words without punctuation and without a, an and the.",
+    "Compare lower-case words without punctuation, symbols and a, an and the.",
   ).register(setting, graderSetting),
 });
 /** @internal */
@@ -42,7 +42,10 @@ export const wordF1: Reward<"word_f1", typeof config.shape, Reads> = defineRewar
   right_at: 1,
   config,
   check: (row, settings) => void wantedOf(row, settings),
-  answer: (completion, settings) => wordsOf(completion, settings).join(" ") || null,
+  answer(completion, settings) {
+    const words = wordsOf(completion, settings);
+    return (words.length > 0 ? words : split(completion.toLowerCase())).join(" ") || null;
+  },
   score({ completion, row }: Reads, settings) {
     if (settings.answers === undefined && row.answer === undefined) return null;
     return Math.max(...wantedOf(row, settings).map((answer) => f1(completion, answer, settings)));

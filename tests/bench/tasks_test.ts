@@ -1,7 +1,8 @@
 import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
 import { curvesSvg } from "../../bench/curves_svg.ts";
 import { taskOptions } from "../../bench/tasks.ts";
-import { taskTable, withTable } from "../../bench/tasks_docs.ts";
+import { withTable } from "../../bench/page_table.ts";
+import { taskTable } from "../../bench/tasks_docs.ts";
 import { learnedTask } from "../../bench/tasks_run.ts";
 
 const lines = (points: unknown[]) => `${points.map((point) => JSON.stringify(point)).join("\n")}\n`;
@@ -62,10 +63,10 @@ Deno.test("taskTable() has a row for each evaluation and seed, with the share of
 
 Deno.test("withTable() fills the place of a page, empty or not, and names a page without one", () => {
   const empty = "a\n\n<!-- Written by `deno task bench tasks --write`. -->\n<!-- End. -->\n\nb\n";
-  const filled = withTable(empty, "| one |");
+  const filled = withTable(empty, { bench: "tasks", table: "| one |" });
   match(filled, /-->\n\n\| one \|\n\n<!-- End\. -->\n\nb\n$/);
-  strictEqual(withTable(filled, "| one |"), filled);
-  throws(() => withTable("a", "| one |"), /no place for it/);
+  strictEqual(withTable(filled, { bench: "tasks", table: "| one |" }), filled);
+  throws(() => withTable(empty, { bench: "learning", table: "| one |" }), /has no lines/);
 });
 
 Deno.test("bench tasks reads its flags, and names those that it has", () => {
