@@ -5,6 +5,7 @@ import { type Evaluation, type PairEvaluation, untrainedText } from "../../flows
 import type { WorkersEvent } from "../../workers/mod.ts";
 import { fixed, type Screen } from "./output.ts";
 import { evaluationText } from "./evaluation_text.ts";
+import { TokenRate } from "./token_rate.ts";
 import { visible } from "./visible.ts";
 import { workerLine } from "./worker_lines.ts";
 
@@ -12,7 +13,6 @@ const BARS = "▁▂▃▄▅▆▇█";
 const SPARK_POINTS = 40;
 /** Of a line on a pipe. */
 const LINE_MAX = 199;
-const RATE_WINDOW_MS = 10_000;
 
 /** Newest values as a row of bars, scaled between their own least and greatest. */
 export function sparkline(values: number[], points = SPARK_POINTS): string {
@@ -64,8 +64,7 @@ export class LiveView {
   readonly #running = new Map<string, { stage: string; since: number }>();
   readonly #metrics: Record<string, number> = {};
   readonly #rewards: number[] = [];
-  /** Generated at `at` by work that started at `since`. */
-  readonly #tokens: { at: number; since: number; tokens: number }[] = [];
+  readonly #rate = new TokenRate();
   #loop: Loop | null = null;
   readonly #part: ReturnType<typeof createLogUpdate>;
   #drawn = false;
@@ -151,7 +150,7 @@ export class LiveView {
     const tokens = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
     if (tokens > 0) {
       const at = this.#now();
-      this.#tokens.push({ at, since: this.#running.get(key)?.since ?? at, tokens: tokens });
+      this.#rate.add({ since: this.#running.get(key)?.since ?? at, at, tokens });
     }
     if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
   }
@@ -164,6 +163,7 @@ export class LiveView {
       this.#loop = { name: loop, round, times, started_ms: this.#now(), started_round: round };
     }
     this.#loop.round = round;
+    this.#rate.roundClosed(this.#now());
     if (!this.#screen.tty) this.#screen.write(`${this.#roundLine()}\n`);
   }
 
@@ -181,7 +181,7 @@ export class LiveView {
       ...(loop.name.includes("round") ? metric("reward/mean", "reward", 3) : []),
       ...metric("policy/loss", "loss", 4),
       ...metric("optim/grad_norm", "grad", 3),
-      `${this.#tokensPerSecond()} tokens/s`,
+      `${this.#rate.perSecond(this.#now())} tokens/s`,
       ...(remaining === null ? [] : [`${duration(remaining)} left`]),
     ];
   }
@@ -194,15 +194,6 @@ export class LiveView {
     const { round, times, started_ms, started_round } = this.#loop!;
     if (round === started_round) return null;
     return ((this.#now() - started_ms) / (round - started_round)) * (times - round) / 1000;
-  }
-
-  #tokensPerSecond(): number {
-    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) {
-      this.#tokens.shift();
-    }
-    const since = Math.min(...this.#tokens.map(({ since }) => since));
-    const seconds = Math.max(0.5, Math.min(RATE_WINDOW_MS, this.#now() - since) / 1000);
-    return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / seconds);
   }
 
   #redraw(): void {
