@@ -197,6 +197,14 @@ def test_samples_of_a_draw_differ_and_texts_end_before_stop_strings(run):
     assert fixtures.logp_errors(run.reference("second"), run.slab("stop")).max() <= 1e-5
 
 
+def test_a_slab_with_more_prompt_tokens_than_a_step_takes_is_sampled_whole(run):
+    crowd = fixtures.trajectories(run.slab("crowded"))
+    shortest = min(one["versions"][0]["start"] for one in crowd)
+    assert run.found["at_a_time"] * shortest > run.found["step_tokens"]
+    assert run.found["answer_crowded"]["samples"] == len(crowd) == 64 * 8
+    assert fixtures.logp_errors(run.reference("second"), run.slab("crowded")).max() <= 1e-5
+
+
 def test_configured_tokens_end_a_completion_and_the_end_token_does_not_if_asked(run):
     ended = fixtures.trajectories(run.slab("through"))
     completions = [one["tokens"][one["versions"][0]["start"] :].tolist() for one in ended]

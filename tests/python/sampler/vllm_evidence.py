@@ -76,6 +76,18 @@ class Evidence:
         self.found["second_in_place"] = self.probe()
         self.found["refused"] = fixtures.generate(self.worker, fixtures.slab_arguments("first"))[0]
 
+    def crowded(self) -> None:
+        """More tokens of prompts at a time than vLLM computes in a step."""
+        arguments = fixtures.slab_arguments("second", draws=64, samples=8, tokens_max=3)
+        for draw in arguments["slab"]["draws"]:
+            draw["row"]["prompt"] = f"sort {'7' * 24}{draw['draw']}:"
+        answer, slab = fixtures.generate(self.worker, arguments)
+        (self.folder / "crowded.slab").write_bytes(slab)
+        self.found["answer_crowded"] = answer
+        config = self.worker.engine.llm.vllm_config.scheduler_config
+        self.found["step_tokens"] = config.max_num_batched_tokens
+        self.found["at_a_time"] = config.max_num_seqs
+
     def stale_tensors(self) -> None:
         names = [
             entry["name"] for entry in fixtures.publish(self.folder / "second", "second")["tensors"]
@@ -153,6 +165,7 @@ def main() -> None:
         evidence.cancelled()
     else:
         evidence.sample(list(SAMPLINGS))
+        evidence.crowded()
         evidence.stale_tensors()
         evidence.cold_verdict()
         evidence.corrupted()
