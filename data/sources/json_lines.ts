@@ -11,9 +11,10 @@ const NEWLINE = 10;
 
 /**
  * Whole lines of a file that follow each other, each with its newline: the number of the first one
- * from 1, its first byte in the file, and the bytes, which are valid until the next block is read.
+ * from 1, its first byte in the file, the bytes, which are valid until the next block is read, and
+ * where among them the newlines are.
  */
-export type LineBlock = { line: number; start: number; bytes: Uint8Array };
+export type LineBlock = { line: number; start: number; bytes: Uint8Array; ends: number[] };
 /** A line without its newline: its number from 1, its first byte in the file, its length in bytes. */
 type TextLine = { line: number; start: number; length: number; text: string };
 /** A line with an object: see {@linkcode TextLine}. */
@@ -102,8 +103,9 @@ export async function* blocksOf(
     const end = chunk.lastIndexOf(NEWLINE) + 1;
     if (end > 0) {
       const bytes = room.subarray(0, begun + end);
-      yield { line, start, bytes };
-      line += newlinesIn(bytes);
+      const ends = newlinesIn(bytes);
+      yield { line, start, bytes, ends };
+      line += ends.length;
       start += bytes.length;
       room.copyWithin(0, bytes.length, held);
       held -= bytes.length;
@@ -117,7 +119,7 @@ export async function* blocksOf(
   }
   if (held === 0) return;
   room[held] = NEWLINE;
-  yield { line, start, bytes: room.subarray(0, held + 1) };
+  yield { line, start, bytes: room.subarray(0, held + 1), ends: [held] };
 }
 
 /** The buffer, or a larger one with the same beginning. */
@@ -131,20 +133,23 @@ function withRoom(
   return larger;
 }
 
-function newlinesIn(bytes: Uint8Array): number {
-  let count = 0;
-  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) count++;
-  return count;
+/** The place of each newline. */
+export function newlinesIn(bytes: Uint8Array): number[] {
+  const places: number[] = [];
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) {
+    places.push(at);
+  }
+  return places;
 }
 
 /** The lines of a block. Bytes that are not UTF-8 are marked in the texts of their lines. */
 export function* linesIn(
-  { line, start, bytes }: LineBlock,
+  { line, start, bytes, ends }: LineBlock,
   // One call for the block: for each line it would take longer than to parse the line.
   whole: string | null = strictText(bytes),
 ): Generator<TextLine> {
-  for (let from = 0, at = 0; from < bytes.length; line++) {
-    const end = bytes.indexOf(NEWLINE, from);
+  let [from, at] = [0, 0];
+  for (const end of ends) {
     const length = end - from;
     if (whole === null) {
       yield { line, start: start + from, length, text: utf8Text(bytes.subarray(from, end)) };
@@ -154,6 +159,7 @@ export function* linesIn(
       at = newline + 1;
     }
     from = end + 1;
+    line++;
   }
 }
 
@@ -166,7 +172,7 @@ export function* rowsIn(
   placeOf: (line: number) => DataPlace,
 ): Generator<RowLine> {
   const whole = strictText(block.bytes);
-  const together = whole === null ? null : parsedTogether(whole, newlinesIn(block.bytes));
+  const together = whole === null ? null : parsedTogether(whole, block.ends.length);
   if (together === null) {
     for (const { line, start, length, text } of linesIn(block, whole)) {
       const columns = parseLine(text, placeOf(line));
@@ -174,13 +180,12 @@ export function* rowsIn(
     }
     return;
   }
-  const { start, bytes } = block;
-  let { line } = block;
+  const { line, start, ends } = block;
   let from = 0;
-  for (const columns of together) {
-    const length = bytes.indexOf(NEWLINE, from) - from;
-    yield { line: line++, start: start + from, length, columns };
-    from += length + 1;
+  for (const [i, columns] of together.entries()) {
+    const end = ends[i]!;
+    yield { line: line + i, start: start + from, length: end - from, columns };
+    from = end + 1;
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type LineBlock,
   lineBlocks,
   linesIn,
+  newlinesIn,
   parseLine,
   readJsonLines,
   rowsIn,
@@ -106,7 +107,7 @@ Deno.test("rowsIn() has the rows and the errors of lines that are parsed one by 
       const bytes = latin1
         ? Uint8Array.from(text, (one) => one.charCodeAt(0))
         : new TextEncoder().encode(text);
-      const block = { line: 3, start: 100, bytes };
+      const block = { line: 3, start: 100, bytes, ends: newlinesIn(bytes) };
       deepStrictEqual(outcome(() => rowsIn(block, placeOf)), outcome(() => oneByOne(block)));
     }),
     {
