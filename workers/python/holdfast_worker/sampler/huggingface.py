@@ -55,6 +55,7 @@ class HuggingFaceEngine:
 
         # Their imports are part of the start.
         from holdfast_worker.sampler import choosing, decoding, growing_cache  # noqa: F401
+        from holdfast_worker.sampler.grouped_attention import read_groups_in_place
 
         wanted = self.spec.device
         if wanted == "cuda" and not torch.cuda.is_available():
@@ -65,6 +66,7 @@ class HuggingFaceEngine:
         self.device = (
             ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
         )
+        read_groups_in_place()
         torch.set_num_threads(self.spec.threads)
         # Sums over the vocabulary have no deterministic kernel on CUDA: there it warns, and bits
         # are not promised.
