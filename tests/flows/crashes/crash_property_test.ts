@@ -48,18 +48,22 @@ const UNSAVED = {
 for (const [name, overrides] of Object.entries(FLOWS)) {
   const calm = await troubled(NO_TROUBLE, overrides);
 
-  Deno.test(`${name}: the undisturbed run trains every round and reads what it draws`, () => {
+  Deno.test(`${name}: the undisturbed run reads what it draws and trains on what has a signal`, () => {
     const draws = 2 * overrides.rounds;
     const filtered = Object.values(calm.ledger.filtered).reduce((sum, count) => sum + count, 0);
+    const replaced = name === "dapo" ? filtered : 0;
     deepStrictEqual({ ...calm.ledger, filtered }, {
-      read: draws + filtered,
-      trained: draws,
+      read: draws + replaced,
+      trained: draws + replaced - filtered,
       filtered,
       stale: 0,
       failed: {},
       pending: 0,
     });
-    ok((filtered > 0) === (name === "dapo"), JSON.stringify(calm.ledger));
+    // The fake sampler's completions depend on the version, and so on every setting that there is:
+    // whether a group has a signal is chance. Of DAPO's about half have none.
+    ok(calm.ledger.trained > draws / 2, JSON.stringify(calm.ledger));
+    ok(name !== "dapo" || filtered > 0, JSON.stringify(calm.ledger));
     deepStrictEqual(calm.recoveries, []);
   });
 
