@@ -50,16 +50,23 @@ export async function digestFile(file: string): Promise<{ sha256: string; bytes:
 }
 
 /**
- * The bytes of a file, all through one buffer: a chunk is gone when the next is read. A stream's
- * buffers are garbage that piles up faster than it is collected.
+ * The bytes of a file, all through two buffers: a chunk is gone when the next is read, which is read
+ * ahead. A stream's buffers are garbage that piles up faster than it is collected.
  */
 async function* chunksOf(file: string): AsyncGenerator<Uint8Array> {
   using open = await Deno.open(file);
-  const buffer = new Uint8Array(CHUNK_BYTES);
-  for (let read = await open.read(buffer); read !== null; read = await open.read(buffer)) {
-    for (let at = 0; at < read; at += PIECE_BYTES) {
-      yield buffer.subarray(at, Math.min(at + PIECE_BYTES, read));
+  let [buffer, next] = [new Uint8Array(CHUNK_BYTES), new Uint8Array(CHUNK_BYTES)];
+  let reading = open.read(buffer);
+  try {
+    for (let read = await reading; read !== null; read = await reading) {
+      reading = open.read(next);
+      for (let at = 0; at < read; at += PIECE_BYTES) {
+        yield buffer.subarray(at, Math.min(at + PIECE_BYTES, read));
+      }
+      [buffer, next] = [next, buffer];
     }
+  } finally {
+    await reading.catch(() => {}); // Of a file that is not read to its end.
   }
 }
 

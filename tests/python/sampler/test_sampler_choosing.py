@@ -110,3 +110,44 @@ def test_penalty_and_min_p_are_those_of_transformers():
     greedy = log_distribution(logits, sampling(temperature=0, repetition_penalty=1.3), seen)
     theirs = RepetitionPenaltyLogitsProcessor(1.3)(ids, logits)
     torch.testing.assert_close(greedy, torch.log_softmax(theirs, dim=-1))
+
+
+@pytest.mark.parametrize("vocabulary", [1, 255, 256, 257, 1000])
+def test_choose_over_blocks_is_the_first_token_past_the_target(vocabulary):
+    """With every third token refused, at the borders of tokens and just beside them."""
+    torch.manual_seed(vocabulary)
+    logits = 3 * torch.randn(vocabulary)
+    logits[1::3] = -math.inf
+    logp = log_distribution(logits[None], sampling())
+    cumulated = torch.cumsum(torch.exp(logp[0]), dim=-1, dtype=torch.float64)
+    uniform = torch.cat(
+        [
+            torch.linspace(0, 1 - 2**-52, 4001, dtype=torch.float64),
+            (cumulated / cumulated[-1] - 1e-9).clamp(0, 1 - 2**-52),
+            (cumulated / cumulated[-1] + 1e-9).clamp(0, 1 - 2**-52),
+        ]
+    )
+    tokens, taken = choose(logits.expand(len(uniform), -1), uniform, sampling())
+    expected = torch.searchsorted(cumulated, uniform * cumulated[-1], right=True)
+    assert torch.equal(tokens, expected)
+    assert torch.equal(taken, logp[0, tokens])
+    assert bool(taken.isfinite().all())
+
+
+def test_choose_stays_among_tokens_that_can_be_taken_where_a_sum_was_rounded_up():
+    """A block's sum, in another order of additions, may be above its last cumulated one."""
+    torch.manual_seed(0)
+    logits = 9 * torch.randn(500, 512)  # Of nearer probabilities the sums are exact.
+    logits[:, 200:256] = -math.inf  # The first block ends in tokens that must not be taken.
+    blocks = torch.exp(log_distribution(logits, sampling())).unflatten(-1, (-1, 256))
+    last = blocks[:, 0].cumsum(-1, dtype=torch.float64)[:, -1]
+    ends = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    between = 0
+    for steps in range(-2, 3):
+        uniform = last / ends[:, 1] + steps * 2**-54
+        target = uniform * ends[:, 1]
+        between += int(((last <= target) & (target < ends[:, 0])).sum())
+        tokens, taken = choose(logits, uniform, sampling())
+        assert bool(taken.isfinite().all())
+        assert bool(((tokens < 200) | (tokens >= 256)).all())
+    assert between > 0

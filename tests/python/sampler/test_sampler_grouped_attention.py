@@ -1,9 +1,13 @@
 """Attention of models whose query heads share keys and values."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.integrations import sdpa_attention
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast_worker.sampler import grouped_attention
 
@@ -32,7 +36,9 @@ def copies(monkeypatch):
         sdpa_attention, "repeat_kv", lambda *args: counted.append(args) or repeat(*args)
     )
     monkeypatch.setattr(sdpa_attention, "use_gqa_in_sdpa", grouped_attention.use_gqa_in_sdpa)
-    return counted
+    original = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    yield counted
+    ALL_ATTENTION_FUNCTIONS.register("sdpa", original)
 
 
 @torch.inference_mode()
@@ -59,3 +65,30 @@ def test_keys_are_not_copied_beside_a_mask_and_the_bits_stay(name, dtype, copies
     grouped_attention.read_groups_in_place()
     assert torch.equal(logits(model), before)
     assert copies == []
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_the_queries_of_a_group_are_rows_of_one_head_in_16_bits(dtype, masked, monkeypatch):
+    """As exact as head by head, and then every head's keys are read once."""
+    torch.manual_seed(4)
+    query, key, value = (torch.randn(5, heads, n, 16) for heads, n in ((6, 1), (2, 30), (2, 30)))
+    mask = torch.rand(5, 1, 1, 30) > 0.3 if masked else None
+    module = SimpleNamespace(num_key_value_groups=3)
+    shapes = []
+    kernel = functional.scaled_dot_product_attention
+
+    def seen(query, *args, **kwargs):
+        shapes.append(query.shape[1:3])
+        return kernel(query, *args, **kwargs)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", seen)
+    inputs = [x.to(dtype) for x in (query, key, value)]
+    out, _ = grouped_attention.attention(module, *inputs, mask, scaling=0.25)
+    assert shapes == [(6, 1) if dtype == torch.float32 else (2, 3)]
+    wide = [x.float() for x in inputs]
+    key, value = (x.repeat_interleave(3, dim=1) for x in wide[1:])
+    expected = kernel(wide[0], key, value, attn_mask=mask, scale=0.25).transpose(1, 2)
+    assert out.shape == expected.shape
+    assert out.dtype == dtype
+    assert torch.allclose(out.float(), expected, atol=1e-5 if dtype == torch.float32 else 0.02)

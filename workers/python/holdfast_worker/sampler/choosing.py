@@ -6,10 +6,12 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from holdfast_worker.wire.types import Sampling
 
 REFUSED = float("-inf")
+BLOCK = 256  # Tokens whose probabilities are summed before those of one block are cumulated.
 
 
 def log_distribution(logits: Tensor, sampling: Sampling, seen: Tensor | None = None) -> Tensor:
@@ -60,17 +62,33 @@ def choose(
 ) -> tuple[Tensor, Tensor]:
     """
     (tokens [B] int64, log-probabilities [B] float32). `uniform`: [B] float64 in [0, 1 - 2**-52].
-
-    The token is the first whose cumulated probability exceeds uniform * total: the sum is float64,
-    so a token of probability 0 is never taken and the last one is always reached.
     """
     logp = log_distribution(logits, sampling, seen)
     if sampling.temperature == 0:
         tokens = torch.argmax(logp, dim=-1, keepdim=True)
     else:
-        cumulated = torch.cumsum(torch.exp(logp), dim=-1, dtype=torch.float64)
-        target = uniform[:, None] * cumulated[:, -1:]
-        # Not-a-number logits would point past the end; they are refused by name once the slab is
-        # done.
-        tokens = torch.searchsorted(cumulated, target, right=True).clamp_(max=logp.shape[-1] - 1)
+        tokens = _drawn(torch.exp(logp), uniform[:, None])
     return tokens.squeeze(-1), logp.gather(-1, tokens).squeeze(-1)
+
+
+def _drawn(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """
+    Tokens [B, 1] int64: the first whose cumulated probability [B, V] exceeds uniform [B, 1] * total.
+
+    Sums are float64, so a token of probability 0 is never taken and the last one is always reached.
+    Only one block of each row is cumulated: the whole vocabulary took five times as long.
+    """
+    spare = -probabilities.shape[-1] % BLOCK
+    blocks = functional.pad(probabilities, (0, spare)) if spare else probabilities
+    blocks = blocks.unflatten(-1, (-1, BLOCK))
+    ends = torch.cumsum(blocks.sum(-1, dtype=torch.float64), dim=-1)
+    target = uniform * ends[:, -1:]
+    # Not-a-number logits would point past the end; they are refused by name once the slab is done.
+    block = torch.searchsorted(ends, target, right=True).clamp_(max=ends.shape[-1] - 1)
+    inside = blocks.take_along_dim(block[:, :, None], dim=1).squeeze(1)
+    before = functional.pad(ends, (1, 0)).gather(-1, block)
+    cumulated = before + torch.cumsum(inside, dim=-1, dtype=torch.float64)
+    # A block's sum may be a bit more than its last cumulated one, in another order of additions.
+    target = torch.minimum(target, torch.nextafter(cumulated[:, -1:], torch.zeros_like(target)))
+    within = torch.searchsorted(cumulated, target, right=True).clamp_(max=BLOCK - 1)
+    return (block * BLOCK + within).clamp_(max=probabilities.shape[-1] - 1)

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import create_causal_mask
 
+from holdfast_worker.sampler.grouped_attention import attention
 from holdfast_worker.sampler.growing_cache import GrowingLayer, new_cache, positions
 
 ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM")
@@ -68,9 +68,7 @@ class Decoder:
                 k, functional.linear(normed, *value).view(shape).transpose(1, 2)
             )
             scaling = layer.attention.scaling
-            seen, _ = sdpa_attention_forward(
-                layer.attention, q, keys, values, mask, scaling=scaling
-            )
+            seen, _ = attention(layer.attention, q, keys, values, mask, scaling=scaling)
             hidden = hidden + functional.linear(seen.reshape(*hidden.shape[:-1], -1), *output)
             normed = _normed(hidden, layer.between)
             wide = layer.mlp.act_fn(functional.linear(normed, *gate)) * functional.linear(
