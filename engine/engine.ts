@@ -265,7 +265,7 @@ export class Engine {
       epoch,
       seed: seedOf(recordedField(head, "config")),
       graph_hash: graph.hash,
-      configs: { recorded: recordedField(head, "config"), resolved: graph.config, earlier },
+      configs: { config: graph.config, earlier },
       journal,
       artifacts,
       clock,

@@ -5,20 +5,20 @@ import { fieldTexts, partsOf } from "./input_record.ts";
 import type { StageTask } from "./task.ts";
 import type { Journal } from "../journal/journal.ts";
 import { addTally, type Entry, recordedIntent } from "../journal/tree.ts";
-import { type Configs, meansTheSame } from "./recorded_input.ts";
+import { type Configs, isOfEarlierSettings } from "./recorded_input.ts";
 
 type Replaying = { journal: Journal; configs?: Configs };
 
 /**
- * The recorded input has a different hash: if its meaning differs, stop, rerun or keep the record,
- * as the stage's policy says.
+ * The recorded input has a different hash: if not only settings differ that a resume changed, stop,
+ * rerun or keep the record, as the stage's policy says.
  */
 export function checkInput(
   task: StageTask & { input_hash: string },
   { journal, configs }: Replaying,
 ): void {
   const { entry, stage } = task;
-  if (stage.replay === "accept" || meansTheSame(task, configs)) return;
+  if (stage.replay === "accept" || (configs && isOfEarlierSettings(task, configs))) return;
   if (stage.replay === "rerun" || isReopened(task, journal)) return forget(task);
   const difference = inputDifference(task);
   throw new ReplayDriftError(

@@ -77,8 +77,8 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
     last_seq: run.last_seq,
     onBroken() {},
   });
-  const recorded = recordedField(run, "config");
-  const configs = { recorded, resolved: options.resolved ?? recorded, earlier: options.earlier };
+  const config = options.resolved ?? recordedField(run, "config");
+  const configs = { config, earlier: options.earlier };
   const failures = await replay(journal, {
     nodes: beside,
     graph,
