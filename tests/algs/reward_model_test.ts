@@ -21,6 +21,13 @@ Deno.test("the reward model asks a score beyond the row's margin", () => {
   near(worked(reward_model).loss(pair(Math.log(3))).loss, Math.LN2);
 });
 
+Deno.test("the reward model's loss is OpenRLHF's LogExpLoss, log(1 + exp(rejected - chosen))", () => {
+  for (const [chosen, rejected] of [[1, 0], [0, 0], [-2, 3], [5, -7]] as const) {
+    const scored = [chosen, rejected].map((score) => ({ inputs: { score, margin: 0 } }));
+    near(worked(reward_model).loss(scored).loss, Math.log1p(Math.exp(rejected - chosen)));
+  }
+});
+
 Deno.test("the reward model centres scores by the square of a pair's sum", () => {
   const sum = 2 + Math.log(3);
   const { loss } = worked(reward_model, { center_coef: 0.01 }).loss(pair(0));
