@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { brokenText, utf8Text } from "../data/mod.ts";
 import { withFileFacts } from "./algorithm_file.ts";
 import { absolute, fileIssue, namedFiles } from "./files.ts";
-import { type Issue, issuesOf, oneOf } from "./problems/issue_text.ts";
+import { type Issue, issuesOf, oneOf, UNKNOWN_KEY } from "./problems/issue_text.ts";
 import { type Override, parseOverride, setAt } from "./settings/overrides.ts";
 import { ConfigError, type ConfigProblem } from "./problems/problem.ts";
 import type { Blocks } from "./rules/rule_blocks.ts";
@@ -134,9 +134,19 @@ function check(value: unknown): { config?: Config; issues: Issue[] } {
     const block = (field as z.ZodType).safeParse(value[key]);
     if (block.success) blocks[key] = block.data;
   }
-  return {
-    issues: [...issuesOf(parsed.error, { schema, value }), ...brokenRules(blocks as Blocks)],
-  };
+  const problems = issuesOf(parsed.error, { schema, value }).map(orOfAnotherFlow);
+  return { issues: [...problems, ...brokenRules(blocks as Blocks)] };
+}
+
+/** An unknown key that nothing here resembles may be known to other flows. */
+function orOfAnotherFlow(issue: Issue): Issue {
+  if (issue.path.length !== 1 || issue.message !== UNKNOWN_KEY) return issue;
+  const [key] = issue.path as [string];
+  const flows = Object.entries<z.ZodObject>(FLOWS).flatMap(([flow, { shape }]) =>
+    Object.hasOwn(shape, key) ? [flow] : []
+  );
+  if (flows.length === 0) return issue;
+  return { ...issue, message: `${UNKNOWN_KEY}; only these flows have it: ${flows.join(", ")}` };
 }
 
 const PROFILE: Path = ["algorithm", "profile"];

@@ -13,6 +13,9 @@ import { didYouMean, suggestKey } from "./suggest.ts";
 export type Issue = { path: Path; message: string; key?: boolean };
 type Checked = { schema: z.ZodType; value: unknown };
 
+/** Of a key that nothing known resembles. */
+export const UNKNOWN_KEY = "unknown key";
+
 /** Zod's issues in our words: what is wrong, what is expected, what was probably intended. */
 export function issuesOf(error: z.ZodError, checked: Checked): Issue[] {
   return error.issues.flatMap((issue) => {
@@ -34,7 +37,7 @@ function unknownKey(path: Path, { schema, value }: Checked): Issue {
     here,
     everywhere,
   });
-  return { path, key: true, message: `unknown key${suggestion}` };
+  return { path, key: true, message: `${UNKNOWN_KEY}${suggestion}` };
 }
 
 /** Zod's text where a union's declaration has none. */
