@@ -3,13 +3,10 @@ import { type SourceConfig, sourceLabel } from "../data/mod.ts";
 import type { EvaluationSetConfig, PairSetConfig } from "./evaluation_set_config.ts";
 import type { Issue } from "./problems/issue_text.ts";
 
-/**
- * How evaluations are divided. A recorded block without `files` keeps them together, as before the
- * setting existed.
- */
+/** How evaluations are divided. Without `evaluate` nothing is evaluated. */
 export type Evaluated = {
   data?: { eval?: SourceConfig[] };
-  evaluate?: { files?: EvaluatedFiles; sets?: SetSettings[] } | null;
+  evaluate?: { files: EvaluatedFiles; sets?: SetSettings[] } | null;
 };
 type SetSettings =
   & Pick<EvaluationSetConfig, "name" | "data">

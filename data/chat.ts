@@ -54,8 +54,8 @@ export function dayOf(ms: number): string {
 }
 
 /**
- * The record of a model's settings; empty if it has none, such as a created model, or one that ends
- * turns as before.
+ * The record of a model's settings; empty if the end-of-sequence token ends its turns: for a created
+ * model, which has no such settings, and under `turn_end: eos_token`.
  */
 export function chatOf(model: object = {}): { chat?: Chat } {
   const { template_arguments = {}, turn_end } = model as ChatSettings;

@@ -29,7 +29,7 @@ export function judgedRound(
   { stop, rounds }: Stopping & { rounds: number },
   at: { policy: Ref<Policy>; round: Ref<number>; progress(): Ref<Progress> },
 ): Judged {
-  // Without a stop no `until` reads `done`, and the graph is as it was before there were stops.
+  // Without a stop no `until` reads `done`.
   if (!stop) return { last: rounds, returned: {} as Judged["returned"] };
   const { policy, round } = at;
   const judged = r.stage(judgeProgress, { policy, round, rounds, stop, progress: at.progress() });

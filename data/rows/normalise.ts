@@ -230,9 +230,3 @@ function undressed({ system, instruction, prompt_as }: Omit<SourceConfig, "path"
 function isInstructed(prompt: Prompt): boolean {
   return typeof prompt !== "string" && prompt.some(({ role }) => INSTRUCTING.includes(role));
 }
-
-/** Whether a row kept its system message, beside which earlier versions put the source's. */
-export function keptOwnSystem({ prompt }: Row, { system }: Omit<SourceConfig, "path">): boolean {
-  return system !== undefined && isInstructed(prompt) &&
-    (prompt[0] as Message).content !== system;
-}

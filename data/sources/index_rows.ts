@@ -13,7 +13,6 @@ import {
 import { shapeFields, shapeOf } from "../rows/row_shapes.ts";
 import type { SourceConfig } from "../source_config.ts";
 import type { SourceFile } from "./source_files.ts";
-import { keptOwnSystem } from "../rows/normalise.ts";
 import { repairFor, repairsProblem } from "../rows/repairs.ts";
 import { readRow, type RowNeeds } from "../rows/source_row.ts";
 import { isUnpacked, UnpackedFile } from "./unpacked_file.ts";
@@ -73,7 +72,6 @@ type Reading = {
   rows: number;
   rows_max: number;
   shapes: Map<string, { rows: number; fields: string[] }>;
-  kept_own_system: boolean;
 };
 
 /** One reading of all files. */
@@ -100,7 +98,7 @@ class IndexPass {
   }
 
   async run(): Promise<IndexFooter> {
-    // Absent in digests from before rows could be read in two ways.
+    // The same lines of chats are different rows then.
     if (this.#options.needs === "every_turn") this.#digest.update("every_turn\0");
     let read = 0; // Rows of the current source, which its limit counts.
     for (const [i, file] of this.#files.entries()) {
@@ -128,13 +126,11 @@ class IndexPass {
   async #readFile(file: ReadFile, rows_max: number): Promise<number> {
     const number = this.#indexed.length;
     const shapes: Reading["shapes"] = new Map();
-    const reading = { file, number, rows: 0, rows_max, shapes, kept_own_system: false };
+    const reading = { file, number, rows: 0, rows_max, shapes };
     let unpacked: IndexedFile["unpacked"] = null;
     if (rows_max > 0 && isUnpacked(file)) unpacked = await this.#unpack(reading);
     else if (rows_max > 0) await this.#readBlocks(lineBlocks(file.path), reading);
-    const { rows, kept_own_system } = reading;
-    // These rows read otherwise than in runs of earlier versions, whose digests have no such mark.
-    if (kept_own_system) this.#digest.update("own system\0");
+    const { rows } = reading;
     this.#indexed.push({
       rows,
       kept: rows,
@@ -177,7 +173,6 @@ class IndexPass {
       const found = shapeOf(columns, source.fields);
       const row = readRow(columns, { source, place: placeOf(line), needs, found });
       if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
-      reading.kept_own_system ||= keptOwnSystem(row, source);
       this.#ids.add(row.row_id, this.#index.size);
       this.#index.add({ file: number, start, length });
       const shape = reading.shapes.get(found.name);
@@ -280,8 +275,8 @@ class IndexPass {
 }
 
 /**
- * What the digest has of a file before its lines. A source of one file of JSON lines has only how
- * it is read, as in runs that were recorded when there was nothing else.
+ * What the digest has of a file: how its source is read, and of other formats than JSON lines, whose
+ * lines follow, its sha256.
  */
 function describeFile(
   digest: Hash,

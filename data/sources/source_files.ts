@@ -101,7 +101,7 @@ async function sourceFile(path: string, wanted: SourceConfig["format"]): Promise
     ? known.format
     : FORMATS.find(({ name }) => name === wanted) ?? null;
   if (format !== null) return { path, format, compression: known.compression };
-  // Before there were formats, every file was JSON lines, whatever its name.
+  // A file of any other name is JSON lines if it begins like them.
   using file = await Deno.open(path);
   const bytes = new Uint8Array(SNIFFED_BYTES);
   const read = await file.read(bytes) ?? 0;

@@ -42,8 +42,8 @@ export type SourceSummary = {
 /** A table of rows of files, and what each file contains. */
 export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
 
-/** Raise it when the same files give different rows, or an index has a different form. */
-const VERSION = 6;
+/** Raise it when the same files give different rows or digests, or an index has a different form. */
+const VERSION = 7;
 
 /**
  * Opens sources as one table, in the order given. Every row is checked once: what an index in the

@@ -14,8 +14,8 @@ export const PRIVATE_DIRECTORY = 0o700;
 const OTHERS = 0o066;
 
 /**
- * Makes files and directories of an earlier version private. Returns those that were open. Ignores
- * paths that are missing, that another user owns, or that are links.
+ * Makes files and directories private that others may read or write, as after a copy. Returns those
+ * that were open. Ignores paths that are missing, that another user owns, or that are links.
  */
 export function takeFromOthers(paths: string[]): string[] {
   return paths.filter((path) => {

@@ -22,18 +22,12 @@ export async function holds(
   return files.every(({ bytes }, i) => found[i] === bytes);
 }
 
-/**
- * The same for a small directory, by the content of its files. Older records name no files: then it
- * must have some, and none may be empty.
- */
+/** The same for a small directory, by the content of its files. */
 export async function isWhole(
   dir: string,
-  { ctx, files }: At & { files?: readonly FileEntry[] },
+  { ctx, files }: At & { files: readonly FileEntry[] },
 ): Promise<boolean> {
-  if (!isInRun(dir, ctx)) return true;
-  if (files !== undefined) return await firstProblem(dir, files) === null;
-  const sizes = await sizesIn(dir);
-  return sizes.length > 0 && sizes.every((size) => size > 0);
+  return !isInRun(dir, ctx) || await firstProblem(dir, files) === null;
 }
 
 /** Every file of a small directory. */
@@ -49,18 +43,6 @@ export async function filesIn(dir: string): Promise<FileEntry[]> {
 
 function isInRun(dir: string, ctx: At["ctx"]): boolean {
   return dir.startsWith(`${ctx.resource(Paths).run}/`);
-}
-
-/** Hash of the files in it. */
-async function sizesIn(dir: string): Promise<number[]> {
-  try {
-    const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
-    const sizes = await Promise.all(names.map((name) => sizeOf(`${dir}/${name}`)));
-    return sizes.filter((size) => size !== null);
-  } catch (error) {
-    if (isNothing(error)) return [];
-    throw error;
-  }
 }
 
 /** null: there is no file. */

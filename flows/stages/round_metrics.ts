@@ -59,9 +59,6 @@ export async function roundMetricsSoFar(
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
   const metrics: Record<string, number> = {};
-  // The first of these were recorded before metrics had separate rows.
-  const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
-  for (const { value } of notes) Object.assign(metrics, value);
   const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
   for (const { value } of rows) Object.assign(metrics, (value as RecordedMetrics).metrics);
   for (const { version } of models) {

@@ -292,7 +292,10 @@ export class Home {
   }
 }
 
-/** Creates the missing parts of a home, and closes to others what an earlier version left open. */
+/**
+ * Creates the missing parts of a home, and closes to others what is open to them: of a copied home,
+ * say.
+ */
 function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   Deno.mkdirSync(dirname(home), { recursive: true });
   const folders = HOME_FOLDERS.map((name) => `${home}/${name}`);

@@ -10,7 +10,7 @@ import { SourceConfig } from "../../data/mod.ts";
 
 const source = (path: string, name?: string) => SourceConfig.parse({ path, name });
 const [hard, easy] = [source("/data/hard.jsonl"), source("/data/easy.jsonl", "simple")];
-const blocks = (sources: SourceConfig[], files?: "apart" | "together") => ({
+const blocks = (sources: SourceConfig[], files: "apart" | "together" = "apart") => ({
   data: { eval: sources },
   evaluate: { files },
 });
@@ -21,7 +21,8 @@ Deno.test("evaluationSets() has one set unless several files are kept apart", ()
   deepStrictEqual(evaluationSets({}), one([]));
   deepStrictEqual(evaluationSets(blocks([hard], "apart")), one([hard]));
   deepStrictEqual(evaluationSets(blocks([hard, easy], "together")), one([hard, easy]));
-  deepStrictEqual(evaluationSets(blocks([hard, easy])), one([hard, easy]), "as recorded before");
+  const data = { eval: [hard, easy] };
+  deepStrictEqual(evaluationSets({ data, evaluate: null }), one([hard, easy]));
 });
 
 Deno.test("evaluationSets() names a set after its source, else after its file", () => {
@@ -43,7 +44,7 @@ Deno.test("evaluationSets() has the sets of evaluate beside those of data.eval, 
   deepStrictEqual(evaluationSets({ evaluate: { files: "apart", sets: [settings] } }), [set]);
   const both = { data: { eval: [easy] }, evaluate: { files: "apart" as const, sets: [settings] } };
   deepStrictEqual(evaluationSets(both).map(({ name }) => name), [null, "math"]);
-  const clash = { evaluate: { sets: [settings, settings] } };
+  const clash = { evaluate: { files: "apart" as const, sets: [settings, settings] } };
   deepStrictEqual(setsHaveNames(clash).map(({ path }) => path), [["evaluate", "sets", 1, "name"]]);
 });
 

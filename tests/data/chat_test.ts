@@ -12,7 +12,7 @@ Deno.test("chatOf() records how a chat is rendered if its template ends the turn
   deepStrictEqual(chatOf(Settings.parse({})), { chat: { template_arguments: {} } });
 });
 
-Deno.test("chatOf() records nothing for a model that ends turns as before", () => {
+Deno.test("chatOf() records nothing if the end-of-sequence token ends turns", () => {
   deepStrictEqual([chatOf(), chatOf({}), chatOf({ turn_end: "eos_token" })], [{}, {}, {}]);
 });
 

@@ -70,7 +70,7 @@ def test_a_template_that_asks_for_today_gets_the_day_of_the_run(form):
     assert text == day.strftime(form) + "hi<end><model>"
     tokens, _ = encode_supervised(tokenizer, says("hi"), "yo", {**CHAT, "date": "2024-02-29"})
     assert tokens[: len(prompt)] == prompt
-    # Runs recorded before have no day: their templates read the clock.
+    # Without a day templates read the clock.
     before, text, after = (
         dt.date.today(),
         encode_prompt(tokenizer, says("hi"), CHAT)[0],

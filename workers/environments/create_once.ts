@@ -117,7 +117,7 @@ export async function createOnce(place: Place, options: CreateOnceOptions): Prom
   }
 }
 
-/** Whether a place from before such checks has everything; remembers it. */
+/** Whether a place without `packages.json` (`distrust`) has everything; remembers it. */
 async function isWhole(
   path: string,
   { check }: Pick<CreateOnceOptions, "check">,

@@ -19,7 +19,7 @@ export type GpuNeeds = {
   /** Of the configuration, as errors name it. */
   block: string;
   device: Device;
-  /** Places in what this process sees; null: what groups before it leave, or else all. */
+  /** Places in what this process sees; null or absent: what groups before it leave, or else all. */
   devices?: readonly number[] | null;
   /** GPUs of the group. */
   count: number;
@@ -117,7 +117,7 @@ export function placeGpus(
 
 /** The GPUs that a block's `devices` names; null if it names none. */
 function chosen({ block, device, devices }: GpuNeeds, all: string[]): string[] | null {
-  if (!devices) return null; // Recorded before this field existed.
+  if (!devices) return null;
   if (device === "cpu") {
     throw new InvalidInputError(
       `Cannot place the ${block} because ${block}.devices names GPUs and ${block}.device is ` +

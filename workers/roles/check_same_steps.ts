@@ -17,13 +17,13 @@ export function checkSameSteps(
   version: string,
   { recorded, redone }: { recorded: readonly Step[]; redone: readonly Step[] },
 ): void {
-  const [before, now] = [recorded[0]?.tokens_sha256, redone[0]?.tokens_sha256];
-  if (before !== undefined && now !== undefined && before !== now) {
+  const [before, now] = [recorded[0], redone[0]];
+  if (before && now && before.tokens_sha256 !== now.tokens_sha256) {
     throw new RemadeDifferentlyError(
       `Cannot redo version ${version.slice(0, 12)} because its rows are rendered to other tokens ` +
         "than when it was recorded: the model's tokenizer or chat template has changed, or the " +
         "package that reads them. Fix: restore the model's directory and the package versions",
-      { version, recorded: before, redone: now },
+      { version, recorded: before.tokens_sha256, redone: now.tokens_sha256 },
     );
   }
   const isSame = (one: Step, other: Step | undefined) =>
@@ -40,10 +40,7 @@ export function checkSameSteps(
   throw new RemadeDifferentlyError(
     `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the ` +
       `recorded one: recorded ${show(recorded)}; redone ${show(redone)}. ` +
-      "Redo on the same hardware, thread count and package versions" +
-      (before === undefined && now !== undefined
-        ? "; if the chat template writes today's date, on the day of the recording"
-        : ""),
+      "Redo on the same hardware, thread count and package versions",
     { version, recorded: [...recorded], redone: [...redone] },
   );
 }

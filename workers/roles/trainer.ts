@@ -76,8 +76,7 @@ export const StepRecord = z.strictObject({
   micro_batches: z.int(),
   metrics: z.record(z.string(), z.number()),
   tokens_sha256: z.string().optional().describe(
-    "Of the tokens that the batch's rows were rendered to; absent: the batch has tokens itself, " +
-      "or an earlier version recorded it.",
+    "Of the tokens that the batch's rows were rendered to; absent: the batch has tokens itself.",
   ),
 });
 export type StepRecord = z.infer<typeof StepRecord>;

@@ -58,7 +58,7 @@ def test_a_turn_ends_at_the_token_that_the_template_ends_it_with_or_at_the_model
 
 
 @pytest.mark.parametrize(
-    ("chat", "messages"), [(None, True), (CHAT, False)], ids=["recorded before", "plain text"]
+    ("chat", "messages"), [(None, True), (CHAT, False)], ids=["eos_token", "plain text"]
 )
 def test_where_no_template_ends_a_turn_its_token_is_one_like_any_other(worker, chat, messages):
     tokenizer = worker.engine.tokenizer

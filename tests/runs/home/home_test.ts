@@ -37,7 +37,7 @@ Deno.test("Home.open() makes a home that is private to its owner", () =>
     await home.close();
   }));
 
-Deno.test("Home.open() closes once what an earlier version left open", () =>
+Deno.test("Home.open() closes once what other users could read", () =>
   withDir(async (dir) => {
     const [home, elsewhere] = [`${dir}/home`, `${dir}/elsewhere`];
     for (const name of ["", "/runs", "/artifacts", "/logs"]) Deno.mkdirSync(home + name);

@@ -44,7 +44,7 @@ Deno.test("an environment is named after its file, made again if damaged, and an
       const [lib] = [...Deno.readDirSync(`${path}/lib`)];
       const module = `${path}/lib/${lib!.name}/site-packages/tiny_module.py`;
       await Deno.remove(module);
-      await Deno.remove(`${path}/packages.json`); // As `doctor` does, or an older version.
+      await Deno.remove(`${path}/packages.json`); // As `doctor` does.
       strictEqual(await ensureEnvironment("torch_cpu", chosen), python);
       ok((await Deno.stat(module)).isFile);
     });

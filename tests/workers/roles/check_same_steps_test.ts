@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, match, throws } from "node:assert/strict";
 import { RemadeDifferentlyError } from "../../../engine/mod.ts";
 import { checkSameSteps } from "../../../workers/roles/check_same_steps.ts";
 
@@ -40,8 +40,8 @@ Deno.test("checkSameSteps() refuses another loss scale, and shows it", () => {
   );
 });
 
-Deno.test("checkSameSteps() says when rows are rendered to other tokens, or may be", () => {
-  const of = (loss: number, tokens_sha256?: string) => [{ ...step(loss), tokens_sha256 }];
+Deno.test("checkSameSteps() says when rows are rendered to other tokens", () => {
+  const of = (loss: number, tokens_sha256: string) => [{ ...step(loss), tokens_sha256 }];
   const message = (recorded: ReturnType<typeof of>, redone: ReturnType<typeof of>) => {
     try {
       checkSameSteps(VERSION, { recorded, redone });
@@ -54,11 +54,6 @@ Deno.test("checkSameSteps() says when rows are rendered to other tokens, or may 
     /because its rows are rendered to other tokens .* tokenizer or chat template .* Fix: restore/,
   );
   match(message(of(1, "a"), of(2, "a"))!, /recorded loss 1.*thread count and package versions$/);
-  match(
-    message(of(1), of(2, "b"))!,
-    /package versions; .*today's date, on the day of the recording$/,
-  );
   // Equal losses by chance are no equal steps.
   match(message(of(1, "a"), of(1, "b"))!, /rendered to other tokens/);
-  strictEqual(message(of(1), of(1, "b")), undefined);
 });

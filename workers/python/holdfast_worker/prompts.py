@@ -7,9 +7,9 @@ begin-of-sequence); if the text begins with them, or a completion ends with the 
 token, they are not added again. Messages are rendered by the model's chat template, which writes its own special
 tokens.
 
-`chat` is the record of how messages are rendered (`data/chat.ts`). Runs that were recorded before
-there was one have None: their assistant turns are the content and the tokenizer's end-of-sequence
-token, whatever the template writes.
+`chat` is the record of how messages are rendered (`data/chat.ts`). Created models and those with
+`turn_end: eos_token` have None: their assistant turns are the content and the tokenizer's
+end-of-sequence token, whatever the template writes.
 """
 
 from __future__ import annotations

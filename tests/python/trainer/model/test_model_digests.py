@@ -46,7 +46,7 @@ def test_a_load_of_weights_that_are_not_the_recorded_ones_names_directory_digest
     assert trainer.worker.held is None
     flip_last_byte(model / "model.safetensors")
     assert trainer.call("load", **load, model_digest=recorded)["version"] == "v0"
-    assert trainer.call("load", **load)["version"] == "v0"  # Older records know no digest of it.
+    assert trainer.call("load", **load)["version"] == "v0"  # Unknown: not compared.
 
 
 def test_weights_are_read_once_in_a_process_until_their_files_change(trainer, monkeypatch):

@@ -1,7 +1,8 @@
 """
 What agent and rank say to each other on the rank's channel, as MessagePack of the objects that
-`to_object` makes. Their fields stay: an agent that an older version started may start ranks of
-this one. What a later version adds, a type or a field, is ignored.
+`to_object` makes. An agent outlives its engine: if another release resumes the run (`--accept`), it
+may start ranks of that one. So fields stay, and what a later release adds, a type or a field, is
+ignored.
 """
 
 from __future__ import annotations
