@@ -50,14 +50,14 @@ async function passed(name: string, value: unknown): Promise<Measured> {
   try {
     const store = new SqliteStore(`${dir}/journal.db`);
     const engine = new Engine({ store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
-    const at = { made: 0, read: 0 };
+    const at = { output: 0, input: 0 };
     const common = { version: 1, output: z.any(), runs_on: "engine" } as const;
     const make = defineStage({
       ...common,
       name: "make",
       input: z.strictObject({}),
       run: () => {
-        at.made = performance.now();
+        at.output = performance.now();
         return value;
       },
     });
@@ -66,7 +66,7 @@ async function passed(name: string, value: unknown): Promise<Measured> {
       name: "read",
       input: z.strictObject({ value: z.any() }),
       run: () => {
-        at.read = performance.now();
+        at.input = performance.now();
         return null;
       },
     });
@@ -81,7 +81,7 @@ async function passed(name: string, value: unknown): Promise<Measured> {
     const bytes = JSON.stringify(value).length;
     await store.close();
     return {
-      [`${name}_mb_per_s`]: round(bytes / 1e3 / (at.read - at.made)),
+      [`${name}_mb_per_s`]: round(bytes / 1e3 / (at.input - at.output)),
       [`${name}_json_mb_per_s`]: jsonAlone(value),
     };
   } finally {

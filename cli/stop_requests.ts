@@ -111,7 +111,7 @@ export function preemptGraceS(
   if (Number.isFinite(seconds) && seconds >= 0) return seconds;
   throw new InvalidInputError(
     `Cannot use ${PREEMPT_GRACE_VARIABLE}='${text}': give seconds, 0 or more`,
-    { given: text },
+    { value: text },
   );
 }
 

@@ -36,7 +36,7 @@ export async function checkAlgorithm(
   const { algorithm, trainer } = config;
   const { onSetup: onProgress } = options;
   const python = await ensureEnvironment(environmentOf(trainer), {
-    own: trainer.python,
+    user_python: trainer.python,
     onProgress,
   });
   const source = await sourceOf(algorithm);

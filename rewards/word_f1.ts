@@ -70,13 +70,13 @@ function f1(completion: string, answer: string, settings: Settings): number {
 
 function overlap(words: readonly string[], wanted: readonly string[]): number {
   if (words.length === 0 || wanted.length === 0) return words.length === wanted.length ? 1 : 0;
-  const left = new Map<string, number>();
-  for (const word of wanted) left.set(word, (left.get(word) ?? 0) + 1);
+  const unmatched = new Map<string, number>();
+  for (const word of wanted) unmatched.set(word, (unmatched.get(word) ?? 0) + 1);
   let shared = 0;
   for (const word of words) {
-    const count = left.get(word) ?? 0;
+    const count = unmatched.get(word) ?? 0;
     if (count > 0) shared++;
-    left.set(word, count - 1);
+    unmatched.set(word, count - 1);
   }
   return 2 * shared / (words.length + wanted.length);
 }

@@ -102,7 +102,8 @@ async function redone(
     },
     artifacts,
     recorded: await rowsToRedo(home.store, head),
-    python: (kind, userPython) => ensureEnvironment(kind, { own: userPython, onProgress: onSetup }),
+    python: (kind, userPython) =>
+      ensureEnvironment(kind, { user_python: userPython, onProgress: onSetup }),
     onEvent: onWorkers,
   });
   try {

@@ -256,7 +256,7 @@ export class FakeAgent {
     this.#outbox.sendAll(socket);
   }
 
-  #judged(task: string, verdict: "go_on" | "deliver" | "keep" | "drop"): void {
+  #judged(task: string, verdict: "continue" | "deliver" | "keep" | "drop"): void {
     const held = this.#tasks.get(task);
     if (verdict === "drop") this.#tasks.delete(task);
     if (!held?.answer || verdict === "drop" || verdict === "keep") return;

@@ -20,9 +20,15 @@ export const metricsVerb = defineVerb({
     globals.withHome((home) => showMetrics(home, { ...args, ...flags })),
 });
 
-type Asked = { run?: string; names?: string[]; json?: boolean; csv?: boolean; last?: number };
+type MetricsOptions = {
+  run?: string;
+  names?: string[];
+  json?: boolean;
+  csv?: boolean;
+  last?: number;
+};
 
-async function showMetrics(home: Home, { run, names = [], ...how }: Asked): Promise<void> {
+async function showMetrics(home: Home, { run, names = [], ...how }: MetricsOptions): Promise<void> {
   if (run !== undefined && /[/*]/.test(run)) {
     throw new InvalidInputError(
       `Cannot show '${run}' because the run comes first: metrics RUN ${run}`,

@@ -32,7 +32,7 @@ export function statements(now: string) {
   const set_claimed = `${claim.set}, claimed_by = $8`;
   const claimable = `${claim.where} AND claimed_by IS DISTINCT FROM $8`;
   return {
-    create: `WITH made AS (
+    create: `WITH new_run AS (
         INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config,
           packages, owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority,
           needs, parent, made_by, home, journal)
@@ -42,10 +42,10 @@ export function statements(now: string) {
         ON CONFLICT (id) DO NOTHING RETURNING *),
       added AS (
         INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
-        SELECT made.no, r.seq, 0, made.created_ms, r.kind, r.key, r.input_hash, r.value
-        FROM made, unnest($16::text[], $17::text[], $18::text[], $19::text[])
+        SELECT new_run.no, r.seq, 0, new_run.created_ms, r.kind, r.key, r.input_hash, r.value
+        FROM new_run, unnest($16::text[], $17::text[], $18::text[], $19::text[])
           WITH ORDINALITY AS r (kind, key, input_hash, value, seq))
-      SELECT * FROM made`,
+      SELECT * FROM new_run`,
     head: `SELECT * FROM runs WHERE id = $1`,
     list: `SELECT * FROM runs ORDER BY no DESC LIMIT $1::bigint`,
     claim: `UPDATE runs SET ${set_claimed} WHERE ${claimable} RETURNING *`,

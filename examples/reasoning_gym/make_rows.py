@@ -84,10 +84,10 @@ def rows(family: str, split: str, questions: list[tuple[str, str]]) -> list[dict
 def main(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for family in FAMILIES:
-        for split, made in zip(("train", "eval"), rows_of(family), strict=True):
+        for split, split_rows in zip(("train", "eval"), rows_of(family), strict=True):
             path = directory / f"{family}.{split}.jsonl"
-            path.write_text("".join(f"{json.dumps(row)}\n" for row in made))
-            print(f"{path}: {len(made)} rows")
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in split_rows))
+            print(f"{path}: {len(split_rows)} rows")
 
 
 if __name__ == "__main__":

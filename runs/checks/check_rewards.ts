@@ -153,7 +153,7 @@ async function loaded(
   }
   const { trainer } = config as Pick<Exclude<Config, { flow: "prepare" }>, "trainer">;
   const python = await ensureEnvironment(environmentOf(trainer), {
-    own: trainer.python,
+    user_python: trainer.python,
     onProgress,
     signal,
   });

@@ -349,7 +349,7 @@ function makeGroups(
     restart,
     python: (kind, userPython) =>
       ensureEnvironment(kind, {
-        own: userPython,
+        user_python: userPython,
         onProgress: options.onSetup,
         signal: options.drain,
       }),

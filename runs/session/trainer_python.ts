@@ -24,7 +24,7 @@ export async function trainerPython(
 ): Promise<string> {
   const trainer = workerBlocks(config)?.trainer;
   const kind = trainer ? environmentOf(trainer) : environmentKind("torch");
-  return await ensureEnvironment(kind, { own: trainer?.python, ...progress });
+  return await ensureEnvironment(kind, { user_python: trainer?.python, ...progress });
 }
 
 /** The same of a run, with the settings that resumes have changed. */

@@ -141,7 +141,7 @@ export class Trackers {
   async #python({ python }: TrackerConfig): Promise<string> {
     const { onSetup, signal } = this.#options;
     const environment = ensureEnvironment("trackers", {
-      own: python,
+      user_python: python,
       onProgress: onSetup,
       signal,
     });

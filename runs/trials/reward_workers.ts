@@ -53,7 +53,7 @@ export class RewardWorkers implements Operator {
     }
     const [planned] = plannedGroups(blocks, [rewardRole]).values();
     const { environment, python: userPython } = planned!;
-    const python = await ensureEnvironment(environment, { own: userPython, onProgress });
+    const python = await ensureEnvironment(environment, { user_python: userPython, onProgress });
     const limits = groupLimits(rewardRole, blocks.workers);
     await Deno.mkdir(`${dir}/runs/${run}`, { recursive: true });
     const place = { run, home: dir, artifacts, epoch: 1, attempt: 1 };

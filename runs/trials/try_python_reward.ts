@@ -34,8 +34,8 @@ export type TriedReward = {
  */
 export type TriedStyle = { style: string; unit: "sample" | "group"; why: string };
 
-/** `left`: what calls leave behind in their process, which is replaced for it; null: nothing. */
-export type Tried = { style: TriedStyle | null; left: string | null; results: TriedReward[] };
+/** `leftover`: what calls leave behind in their process, which is replaced for it; null: nothing. */
+export type Tried = { style: TriedStyle | null; leftover: string | null; results: TriedReward[] };
 
 /**
  * Scores items like the reward pool, with a Python reward function or a grader in one separate
@@ -71,7 +71,7 @@ export async function tryPythonReward(
     });
   }
   const lines = stdout.trim().split("\n").filter(Boolean).map((line) =>
-    JSON.parse(line) as Answer | TriedStyle | Pick<Tried, "left">
+    JSON.parse(line) as Answer | TriedStyle | Pick<Tried, "leftover">
   );
   const results = lines.flatMap((line) => "id" in line ? [line] : []);
   const tried = options.rows.map(({ id, completion }) => {
@@ -89,8 +89,8 @@ export async function tryPythonReward(
     };
   });
   const style = lines.find((line) => "unit" in line) ?? null;
-  const left = lines.find((line) => "left" in line)?.left ?? null;
-  return { style, left, results: tried };
+  const leftover = lines.find((line) => "leftover" in line)?.leftover ?? null;
+  return { style, leftover, results: tried };
 }
 
 /** The rows of each prompt, in the order of the first of each. */

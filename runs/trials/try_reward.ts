@@ -39,7 +39,7 @@ export type RewardTest = {
   /** How a function in Python is called; null: it is none. */
   style: TriedStyle | null;
   /** What its calls leave behind in their process, a sentence; null: nothing. */
-  left: string | null;
+  leftover: string | null;
   rows: number;
   failed: number;
   /** Rows with nothing to grade by. */
@@ -63,7 +63,7 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   const named = await namedRows(options.data, options);
   const { table } = named.find(({ split }) => split === "train") ?? named[0]!;
   const rows = await firstRows(table, options.count);
-  const { style, left, results } = await tryOn(rows, name, options);
+  const { style, leftover, results } = await tryOn(rows, name, options);
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number) =>
     times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
@@ -78,7 +78,7 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   const counts = { rows: results.length, failed, ungraded, failures };
   const times_ms = { p50_ms: at(0.5), p99_ms: at(0.99) };
   const numbers = { metrics: means(results), scores: histogram(results) };
-  return { reward: name, style, left, ...counts, ...times_ms, ...numbers, results };
+  return { reward: name, style, leftover, ...counts, ...times_ms, ...numbers, results };
 }
 
 async function tryOn(
@@ -105,7 +105,7 @@ async function tryOn(
   }
   const [reward] = scoringFunctions([entry]) as [ScoringFunction];
   if (reward.runs_on === "engine") {
-    return { style: null, left: null, results: await tryHere(reward, rows) };
+    return { style: null, leftover: null, results: await tryHere(reward, rows) };
   }
   if (reward.model !== undefined) {
     const { path, ...settings } = reward.model;

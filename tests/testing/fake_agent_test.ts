@@ -62,7 +62,7 @@ class Engine {
   welcome(changes: object = {}): void {
     const { engine_boot } = this;
     const times = { heartbeat_ms: 200, grace_ms: 5000, preempt_grace_ms: 0 };
-    const fresh = { received_seq: 0, verdict: "go_on", tasks: [] };
+    const fresh = { received_seq: 0, verdict: "continue", tasks: [] };
     this.say({ type: "welcome", run: "run", engine_boot, ...times, ...fresh, ...changes });
   }
 

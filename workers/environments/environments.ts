@@ -93,7 +93,7 @@ export type EnvironmentOptions = MakingOptions & {
   /** Where managed environments are, if not in the user's directory of them. */
   dir?: string;
   /** The user's own interpreter: only checked, never changed. */
-  own?: string | null;
+  user_python?: string | null;
   /** The Python that creates managed environments. */
   base?: string;
   /** The directory of the requirement files. */
@@ -126,7 +126,7 @@ export async function ensureEnvironment(
   options: EnvironmentOptions = {},
 ): Promise<string> {
   const { modules, ...recipe } = RECIPES[kind];
-  const { own: userPython, signal } = options;
+  const { user_python: userPython, signal } = options;
   if (userPython) {
     await unlessStopped(kind, signal, () => checkPython(userPython, modules, { signal }));
     return userPython;

@@ -201,7 +201,7 @@ export class AgentLink {
       grace_ms,
       preempt_grace_ms,
       received_seq: this.#receivedSeq,
-      verdict: "go_on",
+      verdict: "continue",
       tasks,
     });
     for (const { message, text } of this.#outbox) this.#write(message, text);
@@ -217,8 +217,8 @@ export class AgentLink {
     }
   }
 
-  #verdict({ task, state }: HeldTask): "go_on" | "deliver" | "keep" | "drop" {
-    if (this.#phases.has(task)) return state === "finished" ? "deliver" : "go_on";
+  #verdict({ task, state }: HeldTask): "continue" | "deliver" | "keep" | "drop" {
+    if (this.#phases.has(task)) return state === "finished" ? "deliver" : "continue";
     return this.#kept.has(task) ? "keep" : "drop";
   }
 

@@ -13,7 +13,7 @@ import { Arguments, Output } from "./payload.ts";
  * Every message from the engine carries the run's epoch. An agent answers lower epochs with
  * `fenced`.
  */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 5;
 
 const id = z.string().min(1).max(200);
 const reliable = { seq: z.int().positive() };
@@ -212,7 +212,7 @@ export type AgentMessage = z.infer<typeof AgentMessage>;
 /** What an engine that connects wants of a task that the agent's hello named. */
 export const TaskVerdict = z.strictObject({
   task: id,
-  verdict: z.enum(["go_on", "deliver", "keep", "drop"]),
+  verdict: z.enum(["continue", "deliver", "keep", "drop"]),
 });
 
 /** Where rank 0 of a group listens. */
@@ -241,9 +241,9 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
       "Time from the agent's SIGTERM to its end, unless its environment sets a different one.",
     ),
     received_seq: z.int().nonnegative(),
-    verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
+    verdict: z.enum(["continue", "drop"]).describe("drop: kill your ranks and end."),
     tasks: z.array(TaskVerdict).describe(
-      "go_on: it runs. deliver: send its answer. keep: the answer arrived, its row is not " +
+      "continue: it runs. deliver: send its answer. keep: the answer arrived, its row is not " +
         "durable yet. drop: nothing needs it.",
     ),
   }),

@@ -55,7 +55,7 @@ async function testReward(
   const tested = await tryReward(name, options);
   const {
     style,
-    left,
+    leftover,
     results,
     rows,
     failed,
@@ -73,7 +73,7 @@ async function testReward(
       print(`style ${style.style}, a call scores ${unit}: ${style.why}`);
     }
     for (const one of results) print(describe(one));
-    if (left !== null) print(`note  ${left}`);
+    if (leftover !== null) print(`note  ${leftover}`);
     const reasons = Object.entries(failures).map(([reason, n]) => `${reason} ${n}`);
     const why = failed === 0 ? "" : ` (${reasons.join(", ")})`;
     const none = ungraded === 0 ? "" : `, ${ungraded} ungraded`;

@@ -43,7 +43,7 @@ class FakeEngine:
     ) -> None:
         self.home, self.boot, self.epoch, self.grace_ms = home, boot, epoch, grace_ms
         self.preempt_grace_ms = 25_000
-        self.verdict = "go_on"
+        self.verdict = "continue"
         self.task_verdicts: list[Message] = []
         self.acknowledge = True
         self.seen: list[Message] = []

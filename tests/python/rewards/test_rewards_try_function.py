@@ -27,7 +27,7 @@ def tried(file: Path, name: str, *lines: str) -> subprocess.CompletedProcess[str
 def test_try_function_writes_one_result_with_its_time_for_each_line(file: Path) -> None:
     run = tried(file, "length", *(json.dumps(item) for item in items("a", "bb")))
     said, *results, last = [json.loads(line) for line in run.stdout.splitlines()]
-    assert last == {"left": None}
+    assert last == {"leftover": None}
     assert (said["style"], said["unit"]) == ("holdfast", "sample")
     assert (run.returncode, outcomes(results)) == (0, [("0", "ok", 0.1), ("1", "ok", 0.2)])
     assert all(result["ms"] >= 0 for result in results)
@@ -45,7 +45,7 @@ def test_try_function_says_what_calls_leave_behind(tmp_path: Path) -> None:
     run = tried(path, "leaves", json.dumps(items("a")[0]))
     assert (
         "leaves threads (Thread-1 (sleep)) behind"
-        in json.loads(run.stdout.splitlines()[-1])["left"]
+        in json.loads(run.stdout.splitlines()[-1])["leftover"]
     )
 
 

@@ -75,7 +75,7 @@ Deno.test("a stop while a Python is looked for is no fault of that Python", () =
   withHome(async (dir) => {
     const none = "/no/such/python";
     const signal = AbortSignal.abort(new Error("Ctrl-C"));
-    for (const chosen of [{ base: none }, { own: none }]) {
+    for (const chosen of [{ base: none }, { user_python: none }]) {
       await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen, signal }), DrainedError);
       await rejects(ensureEnvironment("torch_cpu", { dir, ...chosen }), /does not run/);
     }

@@ -129,7 +129,7 @@ Deno.test("ensureEnvironment() only checks a user's own environment, and makes n
       `case "$2" in *version_info*) echo 3.12.0 $0;; *) echo;; esac`,
     );
     strictEqual(
-      await ensureEnvironment("deepspeed_cpu", { dir: `${home}/env`, own: userPython }),
+      await ensureEnvironment("deepspeed_cpu", { dir: `${home}/env`, user_python: userPython }),
       userPython,
     );
     await rejects(Deno.stat(join(home, "env")), Deno.errors.NotFound);

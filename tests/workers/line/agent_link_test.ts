@@ -187,7 +187,7 @@ Deno.test("AgentLink answers a returning agent's tasks: go on, deliver, drop", (
   );
   const welcome = socket.sent[0]!;
   ok(welcome.type === "welcome");
-  deepStrictEqual(welcome.tasks.map(({ verdict }) => verdict), ["go_on", "deliver", "drop"]);
+  deepStrictEqual(welcome.tasks.map(({ verdict }) => verdict), ["continue", "deliver", "drop"]);
 });
 
 Deno.test("AgentLink counts frames by the operation's phase, except periodic ones", () => {

@@ -70,12 +70,12 @@ class SampleAnswer(TypedDict):
 
 class CallAnswer(TypedDict):
     """`whole`: why a call has no score for any of its samples; None: `samples` has one of each.
-    `left`: the process is of no more use, because the call left this behind in it.
+    `leftover`: the process is of no more use, because the call left this behind in it.
     """
 
     whole: SampleAnswer | None
     samples: list[SampleAnswer]
-    left: NotRequired[str]
+    leftover: NotRequired[str]
 
 
 class Silent(Exception):

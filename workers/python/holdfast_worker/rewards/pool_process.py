@@ -129,7 +129,7 @@ class PoolProcess:
             reply = self._exchange.ask(message, timeout_ms / 1000)
             answers = _checked(reply, len(items))
             ms = (time.monotonic() - started) * 1000 / len(items)
-            if leftover := reply.get("left"):
+            if leftover := reply.get("leftover"):
                 self._replace(str(leftover))
             return [{**answer, "ms": ms, "code": code} for answer in answers]
         except Silent:

@@ -145,7 +145,7 @@ class Process:
                     0
                 )  # A child that the user's code forked and that returned as if it were its parent.
             leftover = self._clear_up(keep=loads)
-            reply = {**answer, "left": leftover} if leftover else answer
+            reply = {**answer, "leftover": leftover} if leftover else answer
             self._channel.send({**reply, "nonce": message["nonce"]})
             if leftover:
                 _exit(0)

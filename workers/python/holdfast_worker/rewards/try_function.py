@@ -65,7 +65,7 @@ def main() -> int:
             for result in score(items):
                 print(json.dumps(result), flush=True)
         if pool:
-            print(json.dumps({"left": pool.left_behind}))
+            print(json.dumps({"leftover": pool.left_behind}))
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
         return 2

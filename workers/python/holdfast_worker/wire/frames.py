@@ -15,7 +15,7 @@ from holdfast_worker.wire.frame import DroppableFrame, Frame, ReliableFrame
 from holdfast_worker.wire.received import OneOf, Received
 from holdfast_worker.wire.types import Arguments
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(gt=0)]
@@ -113,7 +113,7 @@ class BlobRef(Received, frozen=True, kw_only=True):
 
 class TaskVerdict(Received, frozen=True, kw_only=True):
     task: Id
-    verdict: Literal["go_on", "deliver", "keep", "drop"]
+    verdict: Literal["continue", "deliver", "keep", "drop"]
 
 
 class Rendezvous(Received, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ class EngineWelcome(Frame, frozen=True, kw_only=True, tag_field="type", tag="wel
     grace_ms: Natural
     preempt_grace_ms: Natural
     received_seq: Natural
-    verdict: Literal["go_on", "drop"]
+    verdict: Literal["continue", "drop"]
     tasks: list[TaskVerdict]
 
 
