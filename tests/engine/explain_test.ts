@@ -164,8 +164,8 @@ Deno.test("explain() names a damaged row", async () => {
   const { read } = store;
   for (const kind of ["intent", "result"] as const) {
     for (const value of ["{", "null", "7", "{}"]) {
-      store.read = async (...asked: Parameters<typeof read>) =>
-        (await read.apply(store, asked)).map((row) => row.kind === kind ? { ...row, value } : row);
+      store.read = async (...args: Parameters<typeof read>) =>
+        (await read.apply(store, args)).map((row) => row.kind === kind ? { ...row, value } : row);
       await rejects(why(store, definition, "second"), {
         code: "lost_record",
         message: new RegExp(

@@ -154,10 +154,10 @@ def test_tools_calls_and_thoughts_are_asked_and_taught(content, arguments):
         text_of(tokenizer, tokens, mask)
         == '<call>sum{"b": 1.0, "a": 2}</call><|im_end|><think>hm</think>2<|im_end|>'
     )
-    asked = encode_prompt(tokenizer, says("hi"), CHAT, tools=TOOLS)
+    prompt_tokens = encode_prompt(tokenizer, says("hi"), CHAT, tools=TOOLS)
     assert (
-        '[{"type": "function", "function": {"name": "sum"}}]' in asked[0]
-        and tokens[: len(asked[1])] == asked[1]
+        '[{"type": "function", "function": {"name": "sum"}}]' in prompt_tokens[0]
+        and tokens[: len(prompt_tokens[1])] == prompt_tokens[1]
     )
     refuse_ignored(tokenizer, says("hi"), turns, CHAT, tools=TOOLS)
 
@@ -321,8 +321,8 @@ def test_later_prompts_have_the_answer_alone():
     first, second = encode_rows(opening_tokenizer("qwq"), chat[:1], chat[1:], CHAT)
     tokenizer = opening_tokenizer("qwq")
     assert text_of(tokenizer, *first) == "hm\n</think>\n\nbb<|im_end|>"
-    asked = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nbb<|im_end|>\n"
-    assert text_of(tokenizer, second[0]).startswith(asked + "<|im_start|>user\nc")
+    prompt = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nbb<|im_end|>\n"
+    assert text_of(tokenizer, second[0]).startswith(prompt + "<|im_start|>user\nc")
 
 
 @pytest.mark.parametrize("family", list(EMPTY))

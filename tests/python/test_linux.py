@@ -14,7 +14,7 @@ from holdfast_worker import linux
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these calls are Linux's")
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
     """What a process prints that runs `code`."""
     imports = "import os\nfrom pathlib import Path\nfrom holdfast_worker import linux\n"
     return subprocess.check_output([sys.executable, "-c", imports + code], text=True).strip()
@@ -22,7 +22,7 @@ def said(code: str) -> str:
 
 def test_prctl_names_the_process() -> None:
     code = "linux.prctl(linux.PR_SET_NAME, b'a-rank')\nprint(Path('/proc/self/comm').read_text())"
-    assert said(code) == "a-rank"
+    assert output_of(code) == "a-rank"
 
 
 def test_prctl_makes_the_process_adopt_orphans() -> None:
@@ -38,12 +38,12 @@ def test_prctl_makes_the_process_adopt_orphans() -> None:
         "os.write(write, b'x')\n"
         "print(os.wait()[1])\n"
     )
-    assert said(code) == "0"
+    assert output_of(code) == "0"
 
 
 def test_dropped_capabilities_are_gone() -> None:
     code = "linux.drop_capabilities()\nprint(Path('/proc/self/status').read_text())"
-    status = dict(line.split(":\t", 1) for line in said(code).splitlines() if ":\t" in line)
+    status = dict(line.split(":\t", 1) for line in output_of(code).splitlines() if ":\t" in line)
     assert [int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh")] == [0, 0, 0]
 
 
@@ -56,7 +56,7 @@ def test_dropped_capabilities_are_gone() -> None:
 )
 def test_a_call_that_fails_raises_with_the_systems_reason(call: str, number: int) -> None:
     code = f"try:\n    {call}\nexcept OSError as error:\n    print(error.errno, error.strerror)"
-    found, reason = said(code).split(" ", 1)
+    found, reason = output_of(code).split(" ", 1)
     if int(found) == errno.EPERM:
         pytest.skip("this process may not ask at all")
     assert (int(found), reason) == (number, os.strerror(number))

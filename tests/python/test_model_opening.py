@@ -35,7 +35,7 @@ def plain(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def model_with_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use_modules(monkeypatch, tmp_path)
     return give_code(fixtures.make_model(tmp_path / "model"))
 
@@ -84,21 +84,21 @@ def test_a_module_that_is_missing_is_no_problem_of_the_model(
 
 
 def test_code_of_a_model_runs_in_trainer_and_sampler_only_where_it_is_trusted(
-    own: Path, tmp_path: Path
+    model_with_code: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BadDataError, match=r"trust_remote_code"):
-        load(Trainer(tmp_path / "untrusting"), own)
+        load(Trainer(tmp_path / "untrusting"), model_with_code)
     trainer = Trainer(tmp_path, trust_remote_code=True)
-    assert load(trainer, own)["numerics"]["trust_remote_code"] is True
+    assert load(trainer, model_with_code)["numerics"]["trust_remote_code"] is True
     assert type(trainer.worker.engine.model).__name__ == "OwnForCausalLM"
     batch = trajectory_batch(trainer.artifacts, [[6, 7]])
     trainer.optimizer = OPTIMIZER
     assert trainer.train(batch, between=("v", "w"))["version"] == "w"
     publication = trainer.call("publish", version="w", dir=str(tmp_path / "published"))
     with pytest.raises(ValueError, match="trust_remote_code"):
-        fixtures.load(fixtures.make_worker(), own, publication)
+        fixtures.load(fixtures.make_worker(), model_with_code, publication)
     sampler = fixtures.make_worker(trust_remote_code=True)
-    fixtures.load(sampler, own, publication)
+    fixtures.load(sampler, model_with_code, publication)
     assert type(sampler.engine.model).__name__ == "OwnForCausalLM"
     slab = fixtures.slab_arguments("w", draws=1, samples=1)
     sampler.operations["generate"](slab, OperationIO.alone())
@@ -366,6 +366,9 @@ def test_a_head_of_its_own_is_used_by_trainer_and_sampler_if_the_configuration_s
     publication = trainer.call("publish", version="v", dir=str(tmp_path / "published"))
     sampler = fixtures.make_worker()
     fixtures.load(sampler, plain, publication)
-    own, theirs = trainer.worker.engine.model.state_dict(), sampler.engine.model.state_dict()
-    assert all(torch.equal(own[name], theirs[name]) for name in (EMBEDDINGS, HEAD))
-    assert not torch.equal(own[HEAD], own[EMBEDDINGS])
+    trainer_state, sampler_state = (
+        trainer.worker.engine.model.state_dict(),
+        sampler.engine.model.state_dict(),
+    )
+    assert all(torch.equal(trainer_state[name], sampler_state[name]) for name in (EMBEDDINGS, HEAD))
+    assert not torch.equal(trainer_state[HEAD], trainer_state[EMBEDDINGS])

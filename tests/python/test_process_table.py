@@ -145,10 +145,10 @@ print(sum(file[at] for at in range(0, 32 * MIB, 4096)) or grown())
 
 def test_memory_has_shared_mappings_and_files_in_memory_and_each_byte_once() -> None:
     """Of a file that is open and of mappings, the larger sum: the same bytes may be in both."""
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", MEASURED], stdout=subprocess.PIPE, text=True, check=True
     )
-    mapped, opened, both = map(int, told.stdout.split())
+    mapped, opened, both = map(int, process.stdout.split())
     assert (mapped, opened) == pytest.approx((16, 32), abs=2)
     assert both == pytest.approx(48, abs=2)
     assert memory_bytes(1 << 30) == 0
@@ -167,10 +167,10 @@ def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.Monk
 
     whole = memory_bytes(os.getpid())
     monkeypatch.setattr(os, "readlink", closed)
-    left = memory_bytes(os.getpid())
+    rest = memory_bytes(os.getpid())
     for fd in fds:
         os.close(fd)
-    assert whole - left == pytest.approx(64 << 20, abs=16 << 20)
+    assert whole - rest == pytest.approx(64 << 20, abs=16 << 20)
 
 
 def test_files_of_equal_numbers_in_two_file_systems_are_both_counted(

@@ -100,13 +100,14 @@ def opening_tokenizer(name):
         return GemmaTokenizer(vocab=vocab, merges=[], add_bos_token=True)
     if name == "llama":
         return LlamaTokenizer(vocab=vocab, merges=[], add_bos_token=True)
-    made = LlamaTokenizer(vocab=vocab, merges=[])  # As ChatGLM: two tokens in front, an end behind.
+    # As ChatGLM: two tokens in front, an end behind.
+    tokenizer = LlamaTokenizer(vocab=vocab, merges=[])
     pieces = [(word, vocab[word]) for word in ("<s>", "<bos>", "</s>")]
-    made.backend_tokenizer.add_special_tokens(["<bos>"])
-    made.backend_tokenizer.post_processor = TemplateProcessing(
+    tokenizer.backend_tokenizer.add_special_tokens(["<bos>"])
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="<s> <bos> $A </s>", special_tokens=pieces
     )
-    return made
+    return tokenizer
 
 
 OPENS = {"gemma": "<bos>", "llama": "<s>", "two tokens": "<s><bos>"}

@@ -194,7 +194,7 @@ class Forest:
         return path
 
 
-def own(path: Path, home: Path) -> str | None:
+def real_place(path: Path, home: Path) -> str | None:
     """
     Where it really lies, if it is inside the home and no link is on the way below the first folder.
     """
@@ -219,7 +219,7 @@ def test_whatever_links_there_are_nothing_but_the_named_directory_of_the_home_go
     for turn in range(12):
         home = random.choice(forest.homes)
         path, new = forest.path(home), tmp_path / f"new{turn}"
-        mine = own(path, home)
+        mine = real_place(path, home)
         act = random.choice(["remove", "clear", "replace"])
         new.mkdir()
         (new / "file").write_text("new")

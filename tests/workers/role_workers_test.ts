@@ -101,12 +101,12 @@ Deno.test("RoleWorkers keeps a worker from others who share its turns", async ()
   const slow = gate();
   const record = () => Promise.resolve();
   const held = one!.turn({ key: "k", attempt: 1, record }, () => slow.opened);
-  const asked = other!.ask("follow", args, { key: "j", attempt: 1, record });
+  const answer = other!.ask("follow", args, { key: "j", attempt: 1, record });
   await new Promise((resolve) => setTimeout(resolve, 0)); // A turn: it would have been called.
   deepStrictEqual(tracker.calls, []);
   slow.open();
   await held;
-  strictEqual((await asked).answers[0].pid, 1);
+  strictEqual((await answer).answers[0].pid, 1);
 });
 
 Deno.test("RoleWorkers lets a caller leave that waits for its turn", async () => {

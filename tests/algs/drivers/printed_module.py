@@ -61,9 +61,9 @@ class Beside:
         names: dict[str, Any] = {}
         exec(compile(self.source, "printed", "exec"), names)
         live = self.live()
-        given = {**self.mb.columns, **live}
+        columns = {**self.mb.columns, **live}
         options = {"group": torch.tensor(self.mb.groups), "coef": self.case.coef, "sums": sums}
-        loss, metrics = names["loss"](given, self.mb.mask, **options)
+        loss, metrics = names["loss"](columns, self.mb.mask, **options)
         loss.backward()
         differentiated = {"loss": loss.item(), "gradients": gradients_of(live)}
         return {"differentiated": differentiated, "loss": loss.item(), "metrics": metrics}

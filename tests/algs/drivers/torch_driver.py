@@ -182,8 +182,8 @@ def corners(values: MicroBatchValues) -> list[dict[str, Any]]:
         else:
             distances = [args[0] - args[1]]
             sides = torch.sign(distances[0])
-        told = {"sides": sides.tolist(), "distances": [d.tolist() for d in distances]}
-        found.append({"name": f"node {i} {node.op}", "branches": [], **told})
+        branch = {"sides": sides.tolist(), "distances": [d.tolist() for d in distances]}
+        found.append({"name": f"node {i} {node.op}", "branches": [], **branch})
     return found
 
 

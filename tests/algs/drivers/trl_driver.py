@@ -301,7 +301,7 @@ def kto(argument: dict[str, Any]) -> dict[str, Any]:
     round = Round(argument["sequences"], holes=True)
     mask = masks_of(round)
     labels = [one["inputs"]["label"] for one in round.sequences]
-    own = [place for place, label in enumerate(labels) if label != 0]
+    matched = [place for place, label in enumerate(labels) if label != 0]
     mismatched = [place for place, label in enumerate(labels) if label == 0]
 
     def model_of(name: str) -> tuple[Any, torch.Tensor]:
@@ -331,9 +331,9 @@ def kto(argument: dict[str, Any]) -> dict[str, Any]:
         ref_model=model_of("ref_logp")[0],
     )
     inputs = {
-        **rows(own, ""),
+        **rows(matched, ""),
         **rows(mismatched, "KL_"),
-        "label": torch.tensor([labels[place] > 0 for place in own]),
+        "label": torch.tensor([labels[place] > 0 for place in matched]),
     }
     loss = trainer._compute_loss(model, inputs, return_outputs=False)
     loss.backward()

@@ -40,6 +40,7 @@ Deno.test("rescore asks about a function that sees every process of root's machi
   const home = await freshFakeHome();
   const free = "{ name: /nowhere.py:f, isolate: false }";
   const { err } = await inProcess(["rescore", "nobody", "--reward", free], { home });
-  const asked = /^Is this intended\? reward \/nowhere\.py:f has isolate: false and runs as root: /m;
-  strictEqual(asked.test(err), Deno.uid() === 0, err);
+  const question =
+    /^Is this intended\? reward \/nowhere\.py:f has isolate: false and runs as root: /m;
+  strictEqual(question.test(err), Deno.uid() === 0, err);
 });

@@ -264,7 +264,7 @@ class FakeEngine:
         return state
 
     async def task(self, op: str, args: Any = None, **fields: Any) -> Message:
-        given = (
+        task_args = (
             args
             if isinstance(args, dict) and "artifact" in args
             else {"json": json.dumps(args or {})}
@@ -277,7 +277,7 @@ class FakeEngine:
             "key": f"k/{op}",
         }
         return await self.send(
-            {**task, "attempt": 1, "op": op, "args": given, "args_hash": f"hash-{op}", **fields}
+            {**task, "attempt": 1, "op": op, "args": task_args, "args_hash": f"hash-{op}", **fields}
         )
 
     async def call(self, op: str, args: Any = None, **fields: Any) -> Message:

@@ -28,7 +28,7 @@ def link(tmp_path: Path) -> Link:
 
 def done(**fields: Any) -> Task:
     outputs = {1: json.dumps({"rank": 1}), 0: json.dumps({"rank": 0})}
-    asked = EngineTask(
+    request = EngineTask(
         epoch=1,
         seq=1,
         task="t",
@@ -40,7 +40,7 @@ def done(**fields: Any) -> Task:
         args=Arguments(json="{}"),
         args_hash="hash",
     )
-    task = Task(asked, outputs=outputs)
+    task = Task(request, outputs=outputs)
     for name, value in fields.items():
         setattr(task, name, value)
     return task

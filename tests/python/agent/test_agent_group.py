@@ -78,7 +78,7 @@ def start_message(tmp_path: Path, **fields: Any) -> EngineStartGroup:
 
 
 def task(op: str, **args: Any) -> Task:
-    asked = EngineTask(
+    request = EngineTask(
         epoch=1,
         seq=1,
         task="t",
@@ -90,7 +90,7 @@ def task(op: str, **args: Any) -> Task:
         args=Arguments(json=json.dumps(args)),
         args_hash="hash-of-the-args",
     )
-    return Task(asked)
+    return Task(request)
 
 
 class HeldGroup:
@@ -188,8 +188,8 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
 
         def part(first: int, ranks: int, place: tuple[str, int] | None) -> EngineStartGroup:
             rendezvous = place and Rendezvous(address=place[0], port=place[1])
-            own = GroupPart(first=first, ranks=ranks, rendezvous=rendezvous)
-            return start_message(tmp_path, ranks=3, part=own)
+            group_part = GroupPart(first=first, ranks=ranks, rendezvous=rendezvous)
+            return start_message(tmp_path, ranks=3, part=group_part)
 
         first = Group(part(0, 1, None), sink=one, agent_boot="one")
         kind, place = await one.news.get()

@@ -13,8 +13,8 @@ def test_rank_environment_lets_the_message_win_and_no_secret_through() -> None:
         "VIRTUAL_ENV": "/agent",
         "PYTHONPATH": "/base",
     }
-    given = {"A": "given", "PYTHONPATH": "/mine", "URL": "postgresql://u:p@h/d"}
-    env = rank_environment(base, given, {"RANK": "0"})
+    variables = {"A": "given", "PYTHONPATH": "/mine", "URL": "postgresql://u:p@h/d"}
+    env = rank_environment(base, variables, {"RANK": "0"})
     assert (env["A"], env["RANK"], env["PYTHONPATH"].split(os.pathsep)[1:]) == (
         "given",
         "0",

@@ -59,7 +59,7 @@ def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
-class Told:
+class Listener:
     """What the ranks' processes said, and who ended."""
 
     def __init__(self) -> None:
@@ -96,10 +96,10 @@ def test_each_rank_is_started_with_its_place_and_the_groups_environment(tmp_path
     async def body() -> None:
         meeting = Rendezvous(address="127.0.0.1", port=1)
         group = ranks(tmp_path, ranks=4, part=GroupPart(first=2, ranks=2, rendezvous=meeting))
-        told = Told()
-        assert await group.start(told) is None
+        listener = Listener()
+        assert await group.start(listener) is None
         try:
-            found = await told.ready(2)
+            found = await listener.ready(2)
             assert sorted(found) == [2, 3]
             for rank, said in found.items():
                 assert said.info == {
@@ -125,11 +125,11 @@ def test_each_rank_is_started_with_its_place_and_the_groups_environment(tmp_path
 
 def test_ranks_of_other_hosts_hear_where_to_meet_before_anything_else(tmp_path: Path) -> None:
     async def body() -> None:
-        told = Told()
+        listener = Listener()
         group = ranks(tmp_path, part=GroupPart(first=0, ranks=1, rendezvous=None))
-        assert await group.start(told) is None
+        assert await group.start(listener) is None
         try:
-            kind, (address, port) = await told.items.get()
+            kind, (address, port) = await listener.items.get()
             assert (kind, address) == ("rendezvous", "127.0.0.1")
             assert port > 0
         finally:
@@ -140,15 +140,15 @@ def test_ranks_of_other_hosts_hear_where_to_meet_before_anything_else(tmp_path: 
 
 def test_kill_leaves_no_process_and_every_rank_says_that_it_ended(tmp_path: Path) -> None:
     async def body() -> None:
-        told = Told()
+        listener = Listener()
         group = ranks(tmp_path)
-        assert await group.start(told) is None
-        await told.ready(2)
+        assert await group.start(listener) is None
+        await listener.ready(2)
         pids = [process.pid for process in group.processes]
         assert all(alive(pid) for pid in pids)
         await group.kill()
         assert not any(alive(pid) for pid in pids)
-        assert sorted(await told.until("exit", 2)) == [0, 1]
+        assert sorted(await listener.until("exit", 2)) == [0, 1]
         assert [(state.rank, state.state) for state in group.describe()] == [
             (0, "exited"),
             (1, "exited"),
@@ -159,10 +159,10 @@ def test_kill_leaves_no_process_and_every_rank_says_that_it_ended(tmp_path: Path
 
 def test_shut_down_ends_ranks_that_listen_without_a_kill(tmp_path: Path) -> None:
     async def body() -> None:
-        told = Told()
+        listener = Listener()
         group = ranks(tmp_path)
-        assert await group.start(told) is None
-        await told.ready(2)
+        assert await group.start(listener) is None
+        await listener.ready(2)
         await group.shut_down(30)
         states = group.describe()
         assert [(state.state, state.exit_code) for state in states] == [("exited", 0)] * 2
@@ -185,7 +185,7 @@ def test_a_rank_that_cannot_start_is_reported(
         meeting = Rendezvous(address="127.0.0.1", port=1)
         part = GroupPart(first=1, ranks=1, rendezvous=meeting)
         group = ranks(tmp_path, part=part, **changes)
-        refusal = await group.start(Told())
+        refusal = await group.start(Listener())
         await group.kill()
         assert refusal is not None
         assert (refusal.rank, refusal.cause) == (1, cause)
@@ -197,15 +197,15 @@ def test_a_rank_that_cannot_start_is_reported(
 
 def test_reports_come_in_rank_order_with_the_log_of_their_rank(tmp_path: Path) -> None:
     async def body() -> None:
-        told = Told()
+        listener = Listener()
         group = ranks(tmp_path)
-        assert await group.start(told) is None
-        await told.ready(2)
+        assert await group.start(listener) is None
+        await listener.ready(2)
         await group.kill()
-        given = {rank: report(rank, cause="other", message="m") for rank in (1, 0, 9)}
-        found = group.with_logs(given)
+        reports = {rank: report(rank, cause="other", message="m") for rank in (1, 0, 9)}
+        found = group.with_logs(reports)
         assert [item.rank for item in found] == [0, 1, 9]
         assert found[1].log_path == str(tmp_path / "sampler_0.rank1.gen3.log")
-        assert found[2] == given[9]  # Of another host.
+        assert found[2] == reports[9]  # Of another host.
 
     run(body)

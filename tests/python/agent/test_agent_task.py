@@ -6,7 +6,7 @@ from holdfast_worker.wire.types import Arguments
 
 
 def test_held_tells_what_was_asked_and_how_far_it_is() -> None:
-    asked = {
+    request = {
         "task": "t",
         "group": "trainer",
         "generation": 2,
@@ -16,8 +16,8 @@ def test_held_tells_what_was_asked_and_how_far_it_is() -> None:
         "op": "train",
         "args_hash": "h",
     }
-    task = Task(EngineTask(seq=9, args=Arguments(json="{}"), **asked))
+    task = Task(EngineTask(seq=9, args=Arguments(json="{}"), **request))
     assert (task.id, task.group, task.op) == ("t", "trainer", "train")
-    assert task.held("running") == HeldTask(**asked, cancelled=False, state="running")
+    assert task.held("running") == HeldTask(**request, cancelled=False, state="running")
     task.cancelled = True
-    assert task.held("finished") == HeldTask(**asked, cancelled=True, state="finished")
+    assert task.held("finished") == HeldTask(**request, cancelled=True, state="finished")

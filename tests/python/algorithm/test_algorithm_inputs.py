@@ -24,13 +24,13 @@ MASK = torch.tensor([[True, True, False], [False, False, False]])
 
 def inputs(values: dict[str, Tensor], **how: bool) -> tuple[Inputs, list[str]]:
     """The inputs, and what was read of them, in order."""
-    asked: list[str] = []
+    names: list[str] = []
 
     def read(name: str) -> Tensor:
-        asked.append(name)
+        names.append(name)
         return values[name]
 
-    return Inputs(MASK, read, dtype=torch.float64, **how), asked
+    return Inputs(MASK, read, dtype=torch.float64, **how), names
 
 
 def test_every_input_is_zero_where_it_is_masked_in_the_dtype_of_the_loss() -> None:
@@ -51,19 +51,19 @@ def test_masked_content_reaches_no_gradient() -> None:
 
 
 def test_an_input_is_read_once_and_only_if_it_is_asked_for() -> None:
-    x, asked = inputs({"logp": torch.zeros(2, 3), "coef.kl": torch.tensor(0.5)})
-    assert asked == []
+    x, names = inputs({"logp": torch.zeros(2, 3), "coef.kl": torch.tensor(0.5)})
+    assert names == []
     assert x.logp is x.logp
     assert x.coef.kl.item() == x.coef["kl"].item() == 0.5
-    assert asked == ["logp", "coef.kl"]
+    assert names == ["logp", "coef.kl"]
 
 
 def test_old_logp_of_the_current_policy_is_its_logp_without_gradient() -> None:
     logp = torch.zeros(2, 3, requires_grad=True)
-    x, asked = inputs({"logp": logp}, old_is_current=True)
+    x, names = inputs({"logp": logp}, old_is_current=True)
     assert torch.equal(x.old_logp, x.logp)
     assert (x.old_logp.requires_grad, x.logp.requires_grad) == (False, True)
-    assert asked == ["logp"]
+    assert names == ["logp"]
 
 
 def test_a_name_that_is_no_input_is_refused_with_the_nearest() -> None:

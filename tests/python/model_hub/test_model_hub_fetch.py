@@ -48,10 +48,10 @@ def test_fetch_needs_no_package_of_a_trainer():
 
 def test_parts_of_one_revision_get_one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A branch that moves between two of them would mix two versions."""
-    asked: list[str] = []
+    names: list[str] = []
 
     def resolve_part(name: HubName, part: Part) -> tuple[HubName, list[HubFile]]:
-        asked.append(str(name))
+        names.append(str(name))
         return replace(name, commit=name.commit or COMMIT), []
 
     monkeypatch.setattr(fetch, "resolve_part", resolve_part)
@@ -61,4 +61,4 @@ def test_parts_of_one_revision_get_one_commit(monkeypatch: pytest.MonkeyPatch) -
         one: fetch.Asked = {"name": "owner/rows", "code": False, "part": part, "recorded": None}
         found = fetch.fetch(one, download=False, commits=commits)
         assert found["name"] == f"owner/rows@main@{COMMIT}"
-    assert asked == ["owner/rows@main", f"owner/rows@main@{COMMIT}"]
+    assert names == ["owner/rows@main", f"owner/rows@main@{COMMIT}"]

@@ -28,10 +28,10 @@ def sibling(path: str, lfs: str | None = None) -> Any:
 
 def answering(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
     """The hub answers, or cannot be reached."""
-    left = list(answers)
+    queue = list(answers)
 
     def ask(name: HubName, question: Any) -> Any:
-        answer = left.pop(0)
+        answer = queue.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -59,7 +59,7 @@ def context(**spec):
     )
 
 
-class Asked:
+class Scorer:
     """The reward worker in this process."""
 
     def __init__(self, path: str, **settings):
@@ -92,7 +92,7 @@ class Asked:
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
-    results = Asked(path).score(SAMPLES)
+    results = Scorer(path).score(SAMPLES)
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = AutoModelForSequenceClassification.from_pretrained(path)
     for (prompt, completion), result in zip(SAMPLES, results, strict=True):
@@ -105,23 +105,23 @@ def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_s
 
 
 def test_the_same_samples_give_the_same_bits_however_often_and_batches_change_only_rounding(path):
-    asked = Asked(path)
-    first, again = asked.score(SAMPLES), asked.score(SAMPLES)
-    fresh = Asked(path).score(SAMPLES)
+    scorer = Scorer(path)
+    first, again = scorer.score(SAMPLES), scorer.score(SAMPLES)
+    fresh = Scorer(path).score(SAMPLES)
     bits = [result["score"] for result in first]
     assert [result["score"] for result in again] == bits == [result["score"] for result in fresh]
-    assert len(asked.worker._models) == 1
-    single = Asked(path, batch_tokens_max=1).score(SAMPLES)
+    assert len(scorer.worker._models) == 1
+    single = Scorer(path, batch_tokens_max=1).score(SAMPLES)
     assert [result["score"] for result in single] == pytest.approx(bits, abs=1e-5)
     assert [result["id"] for result in single] == ["0", "1", "2", "3", "4"]
 
 
 def test_sampled_tokens_stand_for_the_completion_only_where_they_spell_it(path):
-    asked = Asked(path)
+    scorer = Scorer(path)
     tokenizer = AutoTokenizer.from_pretrained(path)
     prompt, text = SAMPLES[0]
-    [by_text] = asked.score([(prompt, text)])
-    model = asked.worker._models[next(iter(asked.worker._models))]
+    [by_text] = scorer.score([(prompt, text)])
+    model = scorer.worker._models[next(iter(scorer.worker._models))]
     ids = tokenizer.encode(text)
     end = tokenizer.eos_token_id
     expected = encode_supervised(tokenizer, prompt, text)[0]
@@ -135,8 +135,8 @@ def test_sampled_tokens_stand_for_the_completion_only_where_they_spell_it(path):
 
 
 def test_the_tools_of_a_row_are_in_the_prompt_that_is_scored(path):
-    asked = Asked(path, turn_end="template")
-    model = asked.worker._model(decode(RewardModelSettings, asked.settings))
+    scorer = Scorer(path, turn_end="template")
+    model = scorer.worker._model(decode(RewardModelSettings, scorer.settings))
     model.tokenizer.chat_template = CALLING
     tools = '[{"name": "f"}]'
     item = {"id": "0", "prompt": CHAT, "completion": "123"}
@@ -166,14 +166,14 @@ class _TwoSpellings:
 
 
 def test_a_sample_that_cannot_be_scored_fails_alone_and_is_never_a_score(path, monkeypatch):
-    asked = Asked(path)
-    too_long, fine = asked.score([("a" * 600, "b"), SAMPLES[0]])
+    scorer = Scorer(path)
+    too_long, fine = scorer.score([("a" * 600, "b"), SAMPLES[0]])
     assert (too_long["outcome"], too_long["score"]) == ("error", None)
     assert "602 tokens because the reward model has room for 512" in too_long["error"]
     assert fine["outcome"] == "ok"
-    model = asked.worker._models[next(iter(asked.worker._models))]
+    model = scorer.worker._models[next(iter(scorer.worker._models))]
     monkeypatch.setattr(model, "_forward", lambda rows: [math.nan] * len(rows))
-    [broken] = asked.score(SAMPLES[:1])
+    [broken] = scorer.score(SAMPLES[:1])
     assert (broken["outcome"], broken["score"]) == ("bad_return", None)
     assert "score is nan" in broken["error"]
 
@@ -183,7 +183,7 @@ def test_a_language_model_is_refused_as_it_would_score_everything_alike(path, tm
     with pytest.raises(
         BadDataError, match="is not a reward model: it has no tensor 'score.weight'. Train one with"
     ):
-        Asked(trainer.create()).score(SAMPLES)
+        Scorer(trainer.create()).score(SAMPLES)
 
 
 def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
@@ -198,7 +198,7 @@ def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
     done = run([*command, path])
     assert done.returncode == 0, done.stderr
     tried = [json.loads(line) for line in done.stdout.splitlines()]
-    expected = Asked(path).score(SAMPLES)
+    expected = Scorer(path).score(SAMPLES)
     assert [result["id"] for result in tried] == [result["id"] for result in expected]
     assert [result["score"] for result in tried] == pytest.approx(
         [result["score"] for result in expected], abs=1e-5
@@ -209,19 +209,21 @@ def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
 
 
 def test_work_is_told_between_batches_and_ends_when_it_is_cancelled(path):
-    asked = Asked(path, batch_tokens_max=1)
-    told = []
-    io = OperationIO.alone(send_progress=lambda message: told.append((message.phase, message.done)))
+    scorer = Scorer(path, batch_tokens_max=1)
+    progress = []
+    io = OperationIO.alone(
+        send_progress=lambda message: progress.append((message.phase, message.done))
+    )
     args = {
-        "model": asked.settings,
+        "model": scorer.settings,
         "shared": {"json": '{"prompt": "a"}'},
         "items": [
             {"id": "0", "completion": "b", "tokens": 0, "token_ids": [], "stop": "stop"},
             {"id": "1", "completion": "c", "tokens": 0, "token_ids": [], "stop": "stop"},
         ],
     }
-    asked.worker.operations["score_by_model"](args, io)
-    assert told[-1] == ("scoring", 2.0)
+    scorer.worker.operations["score_by_model"](args, io)
+    assert progress[-1] == ("scoring", 2.0)
     io.cancelled.set()
     with pytest.raises(Exception, match="was cancelled"):
-        asked.worker.operations["score_by_model"](args, io)
+        scorer.worker.operations["score_by_model"](args, io)

@@ -71,10 +71,10 @@ def test_identify_imports_a_function_and_never_calls_it(tmp_path: Path) -> None:
                 "reward", module="holdfast_worker.rewards.worker", spec={"processes": 1}
             )
             args = {"function": f"{mine}:one", "process": PROCESS, "style": None, "settings": None}
-            made = {**args, "function": f"{mine}:makes", "settings": '{"on": true}'}
+            factory = {**args, "function": f"{mine}:makes", "settings": '{"on": true}'}
             found = [
                 (await engine.call("identify", one, group="reward"))["outputs"][0]
-                for one in (args, args, {**args, "style": "holdfast"}, made)
+                for one in (args, args, {**args, "style": "holdfast"}, factory)
             ]
             assert len({one["code"] for one in found}) == 2
             assert found[0] == found[1] == found[2]

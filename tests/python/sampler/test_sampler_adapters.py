@@ -66,18 +66,18 @@ def test_a_tensor_of_the_adapter_that_is_left_stale_is_seen(trainer, half):
     load(worker, trainer, "v2")
     whole = long_probe(worker)
     stale = fixtures.make_worker()
-    copy, left = stale.engine._copy, []
+    copy, stale_tensors = stale.engine._copy, []
 
     def all_but_one(target, source):
-        if (not left and half == "lora_B" and bool(source.any())) or (
-            not left and half == "lora_A"
+        if (not stale_tensors and half == "lora_B" and bool(source.any())) or (
+            not stale_tensors and half == "lora_A"
         ):
-            return left.append(target)
+            return stale_tensors.append(target)
         return copy(target, source)
 
     stale.engine._copy = all_but_one
     load(stale, trainer, "v2")
-    assert left and np.abs(long_probe(stale) - whole).max() > 1e-4  # Noise stands there.
+    assert stale_tensors and np.abs(long_probe(stale) - whole).max() > 1e-4  # Noise stands there.
 
 
 def test_a_new_adapter_computes_what_its_base_does(tmp_path):
@@ -90,16 +90,17 @@ def test_a_new_adapter_computes_what_its_base_does(tmp_path):
 
 
 def test_an_adapter_beside_another_base_is_refused_before_anything_is_opened(trainer):
-    made = publication(trainer, "v2")
+    adapter = publication(trainer, "v2")
     trainer.call("create_model", recipe="tiny_qwen", seed=5, dir=str(trainer.directory / "model"))
     worker = fixtures.make_worker()
     with pytest.raises(BadDataError, match="it was trained beside one with"):
-        fixtures.load(worker, trainer.directory / "model", made)
+        fixtures.load(worker, trainer.directory / "model", adapter)
     assert worker.engine.model is None
 
 
 def test_what_is_published_and_served_has_the_digest_of_the_policy(trainer):
-    made = published(trainer, "v2", "adapter")
+    adapter = published(trainer, "v2", "adapter")
     assert (
-        made["digest"] == weights.digest_of_directory(made["dir"]) and LORA["publish"] == "merged"
+        adapter["digest"] == weights.digest_of_directory(adapter["dir"])
+        and LORA["publish"] == "merged"
     )

@@ -26,7 +26,7 @@ def model(request, tmp_path_factory):
     return fixtures.make_model(tmp_path_factory.mktemp(request.param) / "tiny", request.param)
 
 
-def told(worker, publication, *, off=0.0):
+def with_probe(worker, publication, *, off=0.0):
     """The publication with what a trainer would say of fixed tokens, `off` from the sampler's."""
     (tokens,) = probe_sequences(worker.engine.vocabulary, worker.engine.length_max)[:1]
     logp = worker.engine.cold_probe(publication["dir"], [tokens])
@@ -43,18 +43,20 @@ def test_load_is_refused_when_the_trainer_computes_a_different_model(model, tmp_
     second = fixtures.publish_changed(tmp_path / "tiny", "v2", names=None, seed=2)
     says = rf"sampler and trainer compute different models.*differ by .* more than {most}\. Fix"
     with pytest.raises(BadDataError, match=says):
-        fixtures.load(worker, model, told(worker, second, off=most * 1.1))
+        fixtures.load(worker, model, with_probe(worker, second, off=most * 1.1))
     assert worker.version is None
-    assert fixtures.load(worker, model, told(worker, second, off=most * 0.9))["version"] == "v2"
+    assert (
+        fixtures.load(worker, model, with_probe(worker, second, off=most * 0.9))["version"] == "v2"
+    )
 
 
-def test_load_compares_nothing_when_an_older_record_or_quantized_weights_leave_nothing(model):
+def test_load_compares_nothing_without_a_probe_or_with_quantized_weights(model):
     worker = fixtures.make_worker()
     publication = fixtures.publish(model, "v1")
     fixtures.load(worker, model, publication)
     sent = decode(Publication, publication)
     compare_with_trainer(worker.engine, sent, tolerance=0.05)
-    wrong = decode(Publication, told(worker, publication, off=9))
+    wrong = decode(Publication, with_probe(worker, publication, off=9))
     compare_with_trainer(worker.engine, wrong, tolerance=None)
     assert tolerance_of(worker.spec, sent) == 0.05
     quantized = replace(worker.spec, vllm={"quantization": "fp8"})
@@ -76,8 +78,8 @@ def test_a_trainer_s_publication_is_compared_on_as_many_tokens_as_the_sampler_ta
     assert (len(probe["tokens"]), len(probe["logp"])) == (32, 31)
     worker = fixtures.make_worker(max_model_len=20)
     fixtures.load(worker, model, publication)
-    own = worker.engine.probe([probe["tokens"][:19]])
-    assert np.abs(own - probe["logp"][:18]).max() < 1e-5
+    sampler_logp = worker.engine.probe([probe["tokens"][:19]])
+    assert np.abs(sampler_logp - probe["logp"][:18]).max() < 1e-5
     assert trainer.worker.engine.module.training
 
 

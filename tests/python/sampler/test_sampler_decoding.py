@@ -81,8 +81,10 @@ def logits(model, step, lengths):
         )
         for n in range(6):
             mask = torch.cat([mask, mask.new_ones(len(lengths), 1)], dim=-1)
-            given = None if len(set(lengths)) == 1 else mask
-            found.append(step((ids[:, :1] + n) % 50, mask.sum(-1, keepdim=True) - 1, cache, given))
+            step_mask = None if len(set(lengths)) == 1 else mask
+            found.append(
+                step((ids[:, :1] + n) % 50, mask.sum(-1, keepdim=True) - 1, cache, step_mask)
+            )
     return torch.stack(found)
 
 

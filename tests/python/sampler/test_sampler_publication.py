@@ -159,11 +159,11 @@ def test_load_leaves_the_verdict_on_an_unseen_update_to_a_cold_load(worker, mode
     publication = fixtures.publish_changed(
         tmp_path / "tiny", "v2", names={"model.norm.weight"}, seed=2
     )
-    asked = []
+    directories = []
     worker.engine.probe = lambda sequences: np.zeros(8, np.float32)
     worker.engine.cold_probe = lambda directory, sequences: (
-        asked.append(directory) or np.zeros(8, np.float32)
+        directories.append(directory) or np.zeros(8, np.float32)
     )
     worker.proof = None
     assert fixtures.load(worker, model, publication)["version"] == "v2"
-    assert asked == [publication["dir"]]
+    assert directories == [publication["dir"]]

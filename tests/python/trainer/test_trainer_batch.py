@@ -165,14 +165,14 @@ def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_
 def test_the_tools_of_a_row_are_in_the_prompt_of_each_of_its_sequences(batch):
     tokenizer = tokenizer_of(CALLING, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
     tokenizer.model_max_length = 512
-    given = {"row_id": "a", "prompt": PROMPT, "tools": '[{"name": "f"}]'}
+    common = {"row_id": "a", "prompt": PROMPT, "tools": '[{"name": "f"}]'}
     key = "rows" if "rows" in batch else "pairs"
-    rows = [{**given, **row} for row in batch[key]]
+    rows = [{**common, **row} for row in batch[key]]
     chat = {"template_arguments": {}}
     sequences = read_sequences(with_rest({**batch, key: rows, "chat": chat}), None, tokenizer)
     assert len(sequences) == (1 if key == "rows" else 2)
     for sequence in sequences:
-        assert given["tools"] in tokenizer.decode(sequence.tokens[~sequence.mask])
+        assert common["tools"] in tokenizer.decode(sequence.tokens[~sequence.mask])
 
 
 def test_tokens_digest_is_of_the_tokens_their_borders_and_what_is_taught():

@@ -86,15 +86,15 @@ def test_evaluate_is_the_loss_of_a_step_that_is_not_taken(tmp_path, name):
     batch = ready(trainer, name)
     trainer.train(batch, between=("v0", "v1"), loss=LOSSES[name][0])
     before = trainer.call("publish", version="v1", dir=str(tmp_path / "a"))["digest"]
-    told = [evaluate(trainer, batch, name, tokens_max) for tokens_max in (4096, 1)]
+    results = [evaluate(trainer, batch, name, tokens_max) for tokens_max in (4096, 1)]
     assert trainer.call("publish", version="v1", dir=str(tmp_path / "b"))["digest"] == before
     step = trainer.train(batch, between=("v1", "v2"), loss=LOSSES[name][0], tokens_max=4096)[
         "steps"
     ][0]
-    assert told[0] == {
+    assert results[0] == {
         key: step[key] for key in ("loss", "n_tokens", "n_sequences", "micro_batches", "metrics")
     }
-    assert told[1]["loss"] == pytest.approx(step["loss"], rel=1e-5)
+    assert results[1]["loss"] == pytest.approx(step["loss"], rel=1e-5)
     unread = {"sha256": "", "bytes": 0}
     refused = trainer.call(
         "evaluate", version="v9", batch=unread, loss=unread, micro_batch_tokens_max=1
@@ -128,10 +128,10 @@ def test_the_preference_loss_is_that_of_the_two_models_that_transformers_open(tm
         for prompt, *sides, _ in PAIRS
     ]
     gaps = torch.stack([0.1 * (chosen - rejected) for chosen, rejected in gains])
-    told = evaluate(trainer, batch, "dpo")
-    assert told["loss"] == pytest.approx(-logsigmoid(gaps).mean().item(), rel=1e-4)
-    assert told["metrics"]["reward/margin"] == pytest.approx(gaps.mean().item(), rel=1e-3)
-    assert told["metrics"]["reward/accuracy"] == (gaps > 0).float().mean().item()
+    result = evaluate(trainer, batch, "dpo")
+    assert result["loss"] == pytest.approx(-logsigmoid(gaps).mean().item(), rel=1e-4)
+    assert result["metrics"]["reward/margin"] == pytest.approx(gaps.mean().item(), rel=1e-3)
+    assert result["metrics"]["reward/accuracy"] == (gaps > 0).float().mean().item()
 
 
 def test_a_reward_model_scores_the_last_token_and_is_exported_as_a_sequence_classifier(tmp_path):
@@ -159,9 +159,11 @@ def test_a_reward_model_scores_the_last_token_and_is_exported_as_a_sequence_clas
     assert np.concatenate(scored) == pytest.approx(rewards, abs=1e-5)
     gaps = torch.tensor(rewards).view(-1, 2).diff(dim=1)[:, 0].neg()
     margins = torch.tensor([margin for *_, margin in PAIRS])
-    told = evaluate(trainer, batch, "reward_model")
-    assert told["loss"] == pytest.approx(-logsigmoid(gaps - margins).mean().item(), rel=1e-4)
-    assert told["metrics"]["reward/margin"] == pytest.approx(gaps.mean().item(), rel=1e-3, abs=1e-6)
+    result = evaluate(trainer, batch, "reward_model")
+    assert result["loss"] == pytest.approx(-logsigmoid(gaps - margins).mean().item(), rel=1e-4)
+    assert result["metrics"]["reward/margin"] == pytest.approx(
+        gaps.mean().item(), rel=1e-3, abs=1e-6
+    )
 
 
 def test_scoring_pairs_gives_each_side_its_log_probabilities_at_the_prompts_end_and_after(tmp_path):
@@ -180,10 +182,11 @@ def test_scoring_pairs_gives_each_side_its_log_probabilities_at_the_prompts_end_
     sides = [
         encode_supervised(tokenizer, prompt, side) for prompt, *sides, _ in PAIRS for side in sides
     ]
-    for own, reference, (tokens, mask) in zip(*both, sides, strict=True):
-        assert len(own) == len(tokens)
-        assert (own == reference).all()  # Nothing is trained yet: the reference is the same model.
-        assert (own != 0).astype(int).tolist() == mask
+    for policy, reference, (tokens, mask) in zip(*both, sides, strict=True):
+        assert len(policy) == len(tokens)
+        # Nothing is trained yet: the reference is the same model.
+        assert (policy == reference).all()
+        assert (policy != 0).astype(int).tolist() == mask
 
 
 def test_a_pair_batch_without_its_reference_column_is_refused_by_name(tmp_path):

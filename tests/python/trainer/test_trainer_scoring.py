@@ -65,15 +65,15 @@ def test_every_head_has_a_forward_and_columns() -> None:
 
 def test_log_probabilities_are_zero_where_nothing_is_trained_and_have_no_gradient() -> None:
     logp = torch.full((2, 4), -2.0, requires_grad=True)
-    asked = []
+    parts = []
 
     def forward(model: Any, part: Any) -> dict[str, Tensor]:
-        asked.append(part)
+        parts.append(part)
         return {"logp": logp * 1.0}
 
     names = ("old_logp", "ref_logp")
     found = score_rows(forward, None, PART, columns=names, lengths=LENGTHS)
-    assert asked == [PART]
+    assert parts == [PART]
     for name in names:
         assert found[name].tolist() == [[0.0, -2.0, -2.0, 0.0], [0.0, -2.0, 0.0, 0.0]]
         assert not found[name].requires_grad

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast_worker.trainer.trial_report import ROWS_MAX, Report, ReportRow, show
 
 
-def told(rows: int, loss: float | None) -> Report:
+def report_of(rows: int, loss: float | None) -> Report:
     row: ReportRow = {
         "sequence": 3,
         "draw": 1,
@@ -36,7 +36,7 @@ def told(rows: int, loss: float | None) -> Report:
 
 
 def test_show_prints_each_loss_with_a_row_for_each_sequence(capsys) -> None:
-    show(told(1, 0.125), "grpo on round 2")
+    show(report_of(1, 0.125), "grpo on round 2")
     assert capsys.readouterr().out.splitlines() == [
         "grpo on round 2: 1 sequences",
         "note       ref_logp is not in the batch",
@@ -52,7 +52,7 @@ def test_show_prints_each_loss_with_a_row_for_each_sequence(capsys) -> None:
 
 
 def test_show_says_where_a_loss_is_not_finite_and_how_many_rows_it_leaves_out(capsys) -> None:
-    show(told(ROWS_MAX + 2, None), "grpo on round 2")
+    show(report_of(ROWS_MAX + 2, None), "grpo on round 2")
     lines = capsys.readouterr().out.splitlines()
     assert "loss  not finite: first at ratio" in lines
     assert lines[-1] == "and 2 more: --json has all"

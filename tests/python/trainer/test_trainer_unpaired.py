@@ -57,9 +57,9 @@ def test_each_completion_is_followed_by_the_mismatched_one_behind_the_same_promp
     assert labels == [1, 0, -1, 0, 1, 0, -1, 0, -1, 0]
     encoded = [encode_supervised(tokenizer, *row[:2]) for row in ROWS]
     for place, other in enumerate(MISMATCHED):
-        own, mismatched = sequences[2 * place : 2 * place + 2]
+        matched, mismatched = sequences[2 * place : 2 * place + 2]
         tokens, mask = encoded[place]
-        assert (own.tokens.tolist(), own.mask.astype(int).tolist()) == (tokens, mask)
+        assert (matched.tokens.tolist(), matched.mask.astype(int).tolist()) == (tokens, mask)
         prompt = tokens[: mask.index(1)]
         others, other_mask = encoded[other]
         answer = others[other_mask.index(1) :]
@@ -109,20 +109,20 @@ def test_labels_are_learned_and_every_cut_gives_the_same_gradient_and_kl(tmp_pat
     steps = []
     for tokens_max in (1, 4096):
         trainer.load()
-        told = trainer.train(batch, between=("v0", "v1"), loss=labelled(), tokens_max=tokens_max)
-        steps.append(told["steps"][0])
+        result = trainer.train(batch, between=("v0", "v1"), loss=labelled(), tokens_max=tokens_max)
+        steps.append(result["steps"][0])
     assert steps[0]["grad_norm"] == pytest.approx(steps[1]["grad_norm"], rel=1e-4)
     for step in range(1, 4):  # Away from the reference, where every reward and the KL are 0.
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=labelled())
-    told = [evaluate(trainer, batch, micro_batch_tokens_max=size) for size in (4096, 1)]
-    assert [one["micro_batches"] for one in told] == [1, 2 * len(ROWS)]
-    assert told[1]["loss"] == pytest.approx(told[0]["loss"], rel=1e-5)
-    assert told[1]["metrics"]["policy/kl_ref"] == pytest.approx(
-        told[0]["metrics"]["policy/kl_ref"], abs=1e-5
+    results = [evaluate(trainer, batch, micro_batch_tokens_max=size) for size in (4096, 1)]
+    assert [one["micro_batches"] for one in results] == [1, 2 * len(ROWS)]
+    assert results[1]["loss"] == pytest.approx(results[0]["loss"], rel=1e-5)
+    assert results[1]["metrics"]["policy/kl_ref"] == pytest.approx(
+        results[0]["metrics"]["policy/kl_ref"], abs=1e-5
     )
     packed = evaluate(trainer, batch, packing=True)
-    assert packed["loss"] == pytest.approx(told[0]["loss"], rel=1e-5)
-    first = told[0]
+    assert packed["loss"] == pytest.approx(results[0]["loss"], rel=1e-5)
+    first = results[0]
     for step in range(4, 15):
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=labelled())
     last = evaluate(trainer, batch)
@@ -150,13 +150,13 @@ def test_the_loss_and_the_kl_are_those_of_the_two_models_that_transformers_open(
             sums.append((logp * torch.tensor(mask[1:])).sum().item())
         return sums[0] - sums[1]
 
-    own = np.array([gain(prompt, completion) for prompt, completion, _ in ROWS])
+    gains = np.array([gain(prompt, completion) for prompt, completion, _ in ROWS])
     others = [gain(row[0], ROWS[other][1]) for row, other in zip(ROWS, MISMATCHED)]
     kl = max(float(np.mean(others)), 0.0)
-    side = np.where([label for *_, label in ROWS], own - kl, kl - own)
-    told = evaluate(trainer, batch)
-    assert told["metrics"]["policy/kl_ref"] == pytest.approx(kl, rel=1e-3, abs=1e-5)
-    assert told["loss"] == pytest.approx(
+    side = np.where([label for *_, label in ROWS], gains - kl, kl - gains)
+    result = evaluate(trainer, batch)
+    assert result["metrics"]["policy/kl_ref"] == pytest.approx(kl, rel=1e-3, abs=1e-5)
+    assert result["loss"] == pytest.approx(
         float((1 - 1 / (1 + np.exp(-0.1 * side))).mean()), rel=1e-4
     )
-    assert told["metrics"]["reward/accuracy"] == (side > 0).mean()
+    assert result["metrics"]["reward/accuracy"] == (side > 0).mean()

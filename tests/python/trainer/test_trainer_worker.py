@@ -112,13 +112,13 @@ def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_sam
         return forward(model, part, **options)
 
     monkeypatch.setattr(operations, "forward", small)
-    told = []
+    progress = []
     monkeypatch.setattr(
-        OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics))
+        OperationIO, "progress", lambda io, phase, *_, **metrics: progress.append((phase, metrics))
     )
     trainer.load()
     with pytest.raises(torch.OutOfMemoryError):
         run(4096)
-    assert told[-1] == ("no_room", {"longest_tokens": 16, "micro_batch_tokens": 12 * 16})
+    assert progress[-1] == ("no_room", {"longest_tokens": 16, "micro_batch_tokens": 12 * 16})
     trainer.load()
     assert run(40) == pytest.approx(expected, rel=1e-4, abs=1e-6)

@@ -37,8 +37,8 @@ def test_what_the_agent_sends_has_its_fields_in_their_order(kind: str) -> None:
     frame = decode(AGENT_FRAMES[kind], example(AGENT_FRAMES[kind]))
     seq = 3 if isinstance(frame, ReliableFrame) else None
     sent = json.loads(encode_agent(frame, seq=seq))
-    own = {} if seq is None else {"seq": seq}
-    assert list(sent.items()) == list({**example(AGENT_FRAMES[kind]), **own}.items())
+    seq_field = {} if seq is None else {"seq": seq}
+    assert list(sent.items()) == list({**example(AGENT_FRAMES[kind]), **seq_field}.items())
 
 
 def test_a_group_that_one_host_has_whole_is_started_without_a_part() -> None:

@@ -21,8 +21,10 @@ def example(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Received):
         config, fields = hint.__struct_config__, msgspec.structs.fields(hint)
         tag = {config.tag_field: config.tag} if config.tag_field else {}
-        given = fields[:1] if issubclass(hint, OneOf) else [one for one in fields if one.required]
-        return {**tag, **{one.encode_name: example(one.type) for one in given}}
+        required = (
+            fields[:1] if issubclass(hint, OneOf) else [one for one in fields if one.required]
+        )
+        return {**tag, **{one.encode_name: example(one.type) for one in required}}
     parts = get_args(hint)
     if get_origin(hint) is Annotated:
         return example(parts[0])

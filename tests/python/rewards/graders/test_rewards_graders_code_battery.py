@@ -99,8 +99,8 @@ def test_a_hostile_program_is_bounded_and_named_and_the_next_one_is_right(
 def row_of(hostile: Hostile, bait: Bait) -> dict[str, Any]:
     if hostile.tests is not None:
         return {"test_list": [hostile.tests]}
-    given = getattr(bait, hostile.stdin, "nothing")
-    return {"test_cases": [{"input": given, "output": bait.secret}]}
+    stdin = getattr(bait, hostile.stdin, "nothing")
+    return {"test_cases": [{"input": stdin, "output": bait.secret}]}
 
 
 def graded(rewards: RewardPool, code: str, row: dict[str, Any]) -> Any:

@@ -24,14 +24,14 @@ def usual_settings() -> str:
     """As the engine sends them: the runner of the tests is a Deno, or npx has one."""
     deno = os.environ.get("HOLDFAST_TEST_DENO")
     command = [deno] if deno else ["npx", "-y", "deno@2"]
-    asked = subprocess.run(
+    process = subprocess.run(
         [*command, "eval", "--quiet", ASK],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    return asked.stdout
+    return process.stdout
 
 
 def code_settings(**changed: Any) -> CodeSettings:

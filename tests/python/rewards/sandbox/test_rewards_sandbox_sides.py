@@ -11,11 +11,11 @@ from holdfast_worker.rewards.sandbox.sides import serve
 
 
 def served(side: Literal["program", "tests", "script"], *received: Any, script: Any = None) -> Any:
-    left, sent = list(received), list[Any]()
+    requests, sent = list(received), list[Any]()
     with pytest.raises(IndexError):
         serve(
             side,
-            lambda: json.dumps(left.pop(0)),
+            lambda: json.dumps(requests.pop(0)),
             lambda text: sent.append(json.loads(text)),
             script,
         )

@@ -14,9 +14,9 @@ def test_a_function_gets_what_it_names_and_the_reference_answer() -> None:
 
     scorer = HOLDFAST.bind(Target.of(function))
     assert scorer.needs == ("answer",)
-    given: Any = samples("22", answer="22", columns={"answer": "so #### 22", "unit": "m"})
-    assert scorer.score(given, lambda value: value) == [Score(1.0, {"tokens": 2.0, "unit": 1.0})]
-    assert row_of(given[0]) == {"answer": "22", "unit": "m"}
+    batch: Any = samples("22", answer="22", columns={"answer": "so #### 22", "unit": "m"})
+    assert scorer.score(batch, lambda value: value) == [Score(1.0, {"tokens": 2.0, "unit": 1.0})]
+    assert row_of(batch[0]) == {"answer": "22", "unit": "m"}
 
 
 def test_any_function_may_be_of_this_style_and_nothing_else() -> None:

@@ -16,8 +16,8 @@ def test_verifiers_0_gets_messages_info_and_state(score: Any) -> None:
 def test_a_rubric_of_verifiers_sums_its_functions_and_one_that_raises_costs_one_sample(
     score: Any,
 ) -> None:
-    given = samples("x = 2", "2", "boom", row_prompt=CHAT, columns={"answer": "2"})
-    results = score("verifiers_0:rubric", given)
+    batch = samples("x = 2", "2", "boom", row_prompt=CHAT, columns={"answer": "2"})
+    results = score("verifiers_0:rubric", batch)
     assert scored(results) == [1.0, 1.5, "error"]
     assert results[1]["metrics"] == {"correct_answer": 1.0, "shortest": 1.0}
     assert "ValueError: cannot read it" in results[2]["error"]

@@ -33,16 +33,16 @@ def test_two_ranks_train_pairs_as_one_does_with_uneven_shares_and_a_filler(tmp_p
         "optimizer": trainer.optimizer,
         "micro_batch_tokens_max": 1,
     }
-    told = {"version": "v0", **refs, "micro_batch_tokens_max": 1}
+    request = {"version": "v0", **refs, "micro_batch_tokens_max": 1}
     script = [
         {"op": "load", "args": load},
-        {"op": "evaluate", "args": told},
+        {"op": "evaluate", "args": request},
         {"op": "train", "args": train},
     ]
     spec = {"artifacts": trainer.artifacts, "ranks": 2, "zero": 2, "head": LOSSES[name][1]}
     (_, _, *first), (_, _, *second) = run_ranks(tmp_path, script, **spec)
     assert first == second
-    told, step = first[0], first[1]["steps"][0]
+    evaluation, step = first[0], first[1]["steps"][0]
     assert step["micro_batches"] == len(PAIRS)
-    assert told["loss"] == step["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    assert evaluation["loss"] == step["loss"] == pytest.approx(alone["loss"], rel=1e-5)
     assert step["grad_norm"] == pytest.approx(alone["grad_norm"], rel=1e-4)

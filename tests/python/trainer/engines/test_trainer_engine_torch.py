@@ -90,16 +90,16 @@ def test_train_redone_from_the_base_repeats_loss_and_norm_bit_for_bit(trainer):
 
 
 def test_train_tells_every_micro_batch_of_a_step(trainer, monkeypatch):
-    told = []
+    messages = []
     io = OperationIO.alone(
         str(trainer.artifacts.directory),
-        happened=told.append,
-        send_progress=lambda message: told.append((message.phase, message.done)),
+        happened=messages.append,
+        send_progress=lambda message: messages.append((message.phase, message.done)),
     )
     monkeypatch.setattr("trainer_harness.io_of", lambda artifacts: io)
     trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"), tokens_max=1)
-    assert [entry for entry in told if isinstance(entry, str)] == ["micro_batch"] * 12
-    assert ("micro_batch", 12.0) in told and told[-1] == ("train", 1.0)
+    assert [entry for entry in messages if isinstance(entry, str)] == ["micro_batch"] * 12
+    assert ("micro_batch", 12.0) in messages and messages[-1] == ("train", 1.0)
 
 
 @pytest.mark.parametrize("packing", [False, True])
@@ -113,18 +113,18 @@ def test_train_on_a_batch_with_masked_sequences_is_train_on_the_others(trainer, 
         7,
         10,
     ]  # One of the first group, the second group whole, one of the third.
-    left = [place for place in range(12) if place not in masked]
+    kept = [place for place in range(12) if place not in masked]
     advantage = batch["columns"]["advantage"]["values"]
     others = {
         **batch,
         "groups": [
-            {**group, "samples": [s for s in range(4) if 4 * g + s in left]}
+            {**group, "samples": [s for s in range(4) if 4 * g + s in kept]}
             for g, group in enumerate(batch["groups"])
         ],
         "columns": {
-            "advantage": {"kind": "sequence", "values": [advantage[place] for place in left]}
+            "advantage": {"kind": "sequence", "values": [advantage[place] for place in kept]}
         },
-        "staleness": [0] * len(left),
+        "staleness": [0] * len(kept),
     }
     found = trainer.train({**batch, "masked": masked}, between=("v0", "v1"), packing=packing)[
         "steps"
@@ -133,7 +133,7 @@ def test_train_on_a_batch_with_masked_sequences_is_train_on_the_others(trainer, 
     trainer.load()
     assert trainer.train(others, between=("v0", "v1"), packing=packing)["steps"] == found
     assert published(trainer, "v1", "others")["digest"] == digest
-    assert found[0]["n_sequences"] == len(left)
+    assert found[0]["n_sequences"] == len(kept)
 
 
 def test_train_gives_the_same_gradient_for_every_cut(trainer):

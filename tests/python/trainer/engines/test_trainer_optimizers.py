@@ -214,8 +214,8 @@ def test_state_bytes_are_those_of_the_state(trainer):
     assert isinstance(engine, TorchEngine)
     matrix = engine.model.model.layers[0].mlp.up_proj.weight
     rows_and_columns = sum(matrix.shape) * 4
-    own = engine.optimizer.state[matrix]
-    assert sum(own[key].nbytes for key in ("row_var", "col_var")) == rows_and_columns
+    state = engine.optimizer.state[matrix]
+    assert sum(state[key].nbytes for key in ("row_var", "col_var")) == rows_and_columns
     assert engine.state_bytes() < 4 * sum(p.numel() for p in engine.model.parameters())
 
 

@@ -71,8 +71,8 @@ def test_torn_weights_are_told_to_every_rank(trainer):
     model = trainer.directory / "model"
     digest = weights.digest_of_directory(model)
     os.truncate(model / "model.safetensors", 100)
-    told = []
-    ranks = SimpleNamespace(rank=0, gather=lambda value: told.append(value) or [value])
+    messages = []
+    ranks = SimpleNamespace(rank=0, gather=lambda value: messages.append(value) or [value])
     with pytest.raises(BadDataError, match="is broken"):
         ModelDigests().check(model, digest, ranks)
-    assert told[0][0] == "" and "is broken" in told[0][1]
+    assert messages[0][0] == "" and "is broken" in messages[0][1]

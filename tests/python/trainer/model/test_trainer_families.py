@@ -94,11 +94,11 @@ def test_a_row_that_is_not_a_number_reaches_no_other_family():
     use_packed_attention(model)
     rows = rows_of(SEQUENCES, list(range(len(SEQUENCES))))
     expected, _ = gradients(model, packed=True, rows=rows)
-    own = packed_row(rows).where[:4].unique()  # Of the first family.
+    family = packed_row(rows).where[:4].unique()  # Of the first family.
 
     def spoil(module, inputs, output):
         spoilt = output.clone()
-        spoilt[:, own] = torch.nan
+        spoilt[:, family] = torch.nan
         return spoilt
 
     model.get_input_embeddings().register_forward_hook(spoil)

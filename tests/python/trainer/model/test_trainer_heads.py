@@ -263,10 +263,10 @@ def test_the_page_s_snippet_reads_the_score_that_was_trained(tmp_path, pad, kept
     found, theirs = pages_scores(directory, texts)
     assert found == kept
     settings = {"path": str(directory), "dtype": "float32", "device": "cpu", "threads": 1}
-    own = RewardModel(decode(RewardModelSettings, {**settings, **REST})).score(
+    scores = RewardModel(decode(RewardModelSettings, {**settings, **REST})).score(
         [{"id": text, "prompt": text[:22], "completion": text[22:]} for text in texts]
     )
-    assert theirs == pytest.approx([one["score"] for one in own], abs=1e-6)
+    assert theirs == pytest.approx([one["score"] for one in scores], abs=1e-6)
     assert len(set(theirs)) == 4
 
 

@@ -84,8 +84,8 @@ def test_a_base_with_trusted_code_is_merged(tmp_path, monkeypatch, capsys):
     adapter = adapter_of(tmp_path, prepare=give_code, trust_remote_code=True)
     how = {"trust_remote_code": False, "open_with_missing": False, "open_with_unexpected": False}
     for trusted, code in ((False, 2), (True, 0)):
-        given = json.dumps({**how, "trust_remote_code": trusted})
-        monkeypatch.setattr("sys.argv", ["", str(adapter), str(tmp_path / "later"), given])
+        options = json.dumps({**how, "trust_remote_code": trusted})
+        monkeypatch.setattr("sys.argv", ["", str(adapter), str(tmp_path / "later"), options])
         assert main() == code
     assert files(tmp_path / "later") == files(tmp_path / "merged")
     assert "trust_remote_code" in capsys.readouterr().err

@@ -24,13 +24,13 @@ from sampler_fixtures import make_model
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture
-def model(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "model")
+def model(shared_model: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(shared_model, tmp_path / "model")
 
 
 def test_everything_but_weights_indexes_directories_and_huge_files_is_kept(
