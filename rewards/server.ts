@@ -152,7 +152,7 @@ async function post(url: string, request: RequestInit): Promise<Tried> {
       why: `it answered ${status}: ${shown(text) || "no text"}`,
       final: status < 500 && !TRY_AGAIN.includes(status),
       // `0` would be asked without end.
-      ...(!Number.isNaN(retry_after_ms) && { wait_ms: Math.max(retry_after_ms, FIRST_WAIT_MS) }),
+      wait_ms: Number.isNaN(retry_after_ms) ? undefined : Math.max(retry_after_ms, FIRST_WAIT_MS),
     };
   } catch (error) {
     const { name } = error as Error;

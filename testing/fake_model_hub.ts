@@ -132,7 +132,7 @@ export class FakeModelHub implements AsyncDisposable {
         rfilename,
         size: bytes.length,
         blobId: is_large ? hash("sha1", [etag]) : etag,
-        ...(is_large && { lfs: { sha256: etag, size: bytes.length, pointerSize: 134 } }),
+        lfs: is_large ? { sha256: etag, size: bytes.length, pointerSize: 134 } : undefined,
       }));
       return Response.json({ id: model.replace(/^datasets\//, ""), sha: id, siblings });
     }

@@ -154,7 +154,7 @@ export class FakeTrainer extends FakeOperator {
     const mean = reward.reduce((sum, value) => sum + value, 0) / reward.length;
     const advantage = reward.map((value) => value - mean);
     blobs.push(
-      new TextEncoder().encode(JSON.stringify({ advantage, ...(values && { returns: values }) })),
+      new TextEncoder().encode(JSON.stringify({ advantage, returns: values })),
     );
     return { sequences: reward.length };
   }

@@ -115,9 +115,9 @@ export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineSta
     const policys = whole && policyLearns ? withoutMasked(whole, { masked, silent }, ctx) : null;
     return {
       batch: policys && await ctx.artifacts.putJson(policys),
-      ...(input.values &&
-        { value_batch: whole && valueLearns ? await ctx.artifacts.putJson(whole) : null }),
-      ...(input.coef && { coef: { ...coefOf(input), ...assigned?.coef } }),
+      value_batch: input.values &&
+        (whole && valueLearns ? await ctx.artifacts.putJson(whole) : null),
+      coef: input.coef && { ...coefOf(input), ...assigned?.coef },
       trained,
       filtered: alive.length - trained,
       failed: broken.length,

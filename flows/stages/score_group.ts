@@ -115,13 +115,9 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
       ),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
-      ...(trajectories.some(({ token_rewards }) => token_rewards)
-        ? { token_rewards: true as const }
-        : {}),
-      ...(earned && { token_scores: await ctx.artifacts.put(encodeColumn(rows)) }),
-      ...(failure === null
-        ? {}
-        : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),
+      token_rewards: trajectories.some((one) => one.token_rewards) ? true as const : undefined,
+      token_scores: earned ? await ctx.artifacts.put(encodeColumn(rows)) : undefined,
+      failures: failure ? countsOf(scores.flatMap(({ failed }) => failed ?? [])) : undefined,
       failed: whole ? null : failure!.failed,
       detail: failure?.detail ?? null,
     };

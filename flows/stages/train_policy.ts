@@ -77,14 +77,17 @@ export function stepMetrics(
     ? { loss: "policy/loss", optim: "optim/" }
     : { loss: "value/loss", optim: "optim/value_" };
   const trained_tokens = taken.reduce((sum, step) => sum + step.n_tokens, 0);
-  return {
-    ...(last && { [name.loss]: last.loss!, [`${name.optim}grad_norm`]: last.grad_norm! }),
-    [`${name.optim}lr`]: steps.at(-1)!.lr,
-    ...(last?.loss_scale !== undefined && { [`${name.optim}loss_scale`]: last.loss_scale }),
-    ...(taken.length < steps.length && { [`${name.optim}skipped`]: steps.length - taken.length }),
-    ...(group === undefined && { "perf/trained_tokens": trained_tokens }),
-    ...last?.metrics,
-  };
+  const metrics: Record<string, number> = {};
+  if (last) {
+    metrics[name.loss] = last.loss!;
+    metrics[`${name.optim}grad_norm`] = last.grad_norm!;
+  }
+  metrics[`${name.optim}lr`] = steps.at(-1)!.lr;
+  if (last?.loss_scale !== undefined) metrics[`${name.optim}loss_scale`] = last.loss_scale;
+  const skipped = steps.length - taken.length;
+  if (skipped > 0) metrics[`${name.optim}skipped`] = skipped;
+  if (group === undefined) metrics["perf/trained_tokens"] = trained_tokens;
+  return { ...metrics, ...last?.metrics };
 }
 
 /** A run has few choices, and they are the same in every round. */

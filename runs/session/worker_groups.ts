@@ -280,9 +280,12 @@ export class WorkerGroups {
     });
     const head = headOf(name, blocks) ?? undefined;
     const { trainer, value_model } = blocks;
-    const { non_finite_max } = name === "critic" ? valueTrainer(trainer, value_model!) : trainer;
+    const critic = name === "critic";
+    const { non_finite_max } = critic ? valueTrainer(trainer, value_model!) : trainer;
     return new PolicyTrainer({
-      ...(name === "critic" ? { group: name, block: "value_model" as const, head } : { head }),
+      group: critic ? name : undefined,
+      block: critic ? "value_model" : undefined,
+      head,
       operator,
       turns: this.#turns,
       artifacts,

@@ -138,7 +138,7 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
       samples_per_problem: samplesPerProblem,
       graded,
       right: has_right ? sum((one) => one.right) : null,
-      ...(undecided === 0 ? {} : { undecided }),
+      undecided: undecided > 0 ? undecided : undefined,
       failed,
       ungraded,
       failures,
@@ -147,9 +147,10 @@ export const summariseEvaluation: Stage<z.input<typeof Input>, Evaluation> = def
       pass_at_1: pass_at && pass_at[0]!,
       pass_at_k: pass_at && pass_at.at(-1)!,
       pass_at,
-      ...(samplesPerProblem > 1 && { pass_hat: upToK(PASS_HAT), maj_at_k: means.maj_at_k ?? null }),
+      pass_hat: samplesPerProblem > 1 ? upToK(PASS_HAT) : undefined,
+      maj_at_k: samplesPerProblem > 1 ? means.maj_at_k ?? null : undefined,
       greedy,
-      ...(Object.keys(intervals).length > 0 && { intervals }),
+      intervals: Object.keys(intervals).length > 0 ? intervals : undefined,
       by_problem: await ctx.artifacts.putJson(problems),
     };
     ctx.note("evaluation", name, summary);
@@ -295,16 +296,18 @@ function metricsOf(
     [`${spelled(of)}_high`, intervals[of]![1]],
   ]);
   const metrics = {
-    graded: graded!,
+    graded,
     failed,
-    ungraded: ungraded!,
+    ungraded,
     mean_reward,
-    ...(right !== null && { right: right! }),
-    ...(avg_at_k !== null && { [spelled("avg_at_k")]: avg_at_k }),
-    ...(maj_at_k !== null && { [spelled("maj_at_k")]: maj_at_k }),
+    right,
+    [spelled("avg_at_k")]: avg_at_k,
+    [spelled("maj_at_k")]: maj_at_k,
     ...Object.fromEntries([...passes, ...bounds]),
   };
   return Object.fromEntries(
-    Object.entries(metrics).map(([metric, value]) => [`${under}/${metric}`, value]),
+    Object.entries(metrics).flatMap(([metric, value]) =>
+      value === null ? [] : [[`${under}/${metric}`, value]]
+    ),
   );
 }

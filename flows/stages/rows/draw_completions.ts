@@ -79,7 +79,7 @@ function batchOf(rows: Row[], { updates, chat, mismatched }: Steps): Batch {
   return {
     kind: "unpaired",
     completions,
-    ...(mismatched && { mismatched: mismatchedOf(completions) }),
+    mismatched: mismatched ? mismatchedOf(completions) : undefined,
     chat,
     columns: {},
     temperature: 1,
