@@ -192,6 +192,19 @@ const FOUND: {
     findings: ["room/deep/b.ts:1", "room/deep/b.ts:3"],
   },
   {
+    measure: "conditional_object_spreads",
+    what: "one of two or three branches and &&, over lines too, and none that leaves out no field",
+    change: {
+      "room/deep/b.ts":
+        `export const b = { ...(c ? { x: 1 } : {}) };\nf({ ...(c && { x: 1 }) });\n` +
+        `f({\n  a,\n  ...(\n    c\n      ? {}\n      : { x: 1 }\n  ),\n});\n` +
+        `f({ ...(c ? { x: 1 } : d ? { y: 1 } : {}), ...(c ? { x: 1 } : undefined) });\n` +
+        `f({ ...(c ? { x: 1 } : { y: 1 }), ...c, ...c ?? {} }, [...(c ? [1] : [])]);\n`,
+      "tests/room/deep/b_test.ts": `f({ ...(c ? { x: 1 } : {}) });\n`,
+    },
+    findings: [1, 2, 5, 11, 11].map((line) => `room/deep/b.ts:${line}`),
+  },
+  {
     measure: "short_functions_called_once",
     what: "a function and a method of eight lines, and none that is longer, exported or used twice",
     change: {

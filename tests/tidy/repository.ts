@@ -67,6 +67,7 @@ async function pythonModules(root: string, texts: Map<string, string>): Promise<
       functions,
       camel_fields: [],
       literal_spreads: [],
+      conditional_spreads: [],
       called_once: [],
       only_types: false,
     };

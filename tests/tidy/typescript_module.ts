@@ -23,6 +23,8 @@ export type SourceModule = {
   camel_fields: { name: string; line: number }[];
   /** Lines of `...{ a }` in an object and `...[a]` in a list: spreads that only save a line. */
   literal_spreads: number[];
+  /** Lines of `...(c ? { a } : {})` and `...(c && { a })` in an object: fields are left out. */
+  conditional_spreads: number[];
   /** Private functions and methods that are named once, where they are called. */
   called_once: FunctionSpan[];
   /** True if nothing of it is left at run time, so that nothing can be tested. */
@@ -159,6 +161,28 @@ function isCamelData(
   return /^[a-z]+[A-Z]/.test(name) && !called;
 }
 
+/** Whether a spread of this value adds no field. */
+function isNothing(value: unknown): boolean {
+  const node = value as { type: string; properties?: unknown[]; name?: string; value?: unknown };
+  if (node.type === "ObjectExpression") return node.properties!.length === 0;
+  return node.type === "Literal" ? node.value === null : node.name === "undefined";
+}
+
+/** Whether one side of a condition adds fields and a different one adds none. */
+function leavesOut(value: unknown): boolean {
+  const node = value as { type: string; operator?: string } & Record<string, unknown>;
+  if (node.type === "LogicalExpression") return node.operator === "&&";
+  if (node.type !== "ConditionalExpression") return false;
+  return [node.consequent, node.alternate].some((side) => isNothing(side) || leavesOut(side));
+}
+
+function readSpread(module: SourceModule, node: Deno.lint.SpreadElement, line: number): void {
+  const { argument, parent } = node;
+  const into = parent.type === "ObjectExpression" ? "ObjectExpression" : "ArrayExpression";
+  if (argument.type === into && parent.type === into) module.literal_spreads.push(line);
+  if (into === "ObjectExpression" && leavesOut(argument)) module.conditional_spreads.push(line);
+}
+
 /**
  * Reads one file. `path` is the repository's, with forward slashes. Works under `deno test` alone,
  * as lint plugins do.
@@ -173,6 +197,7 @@ export function typescriptModule(path: string, source: string): SourceModule {
     functions: [],
     camel_fields: [],
     literal_spreads: [],
+    conditional_spreads: [],
     called_once: [],
     only_types: true,
   };
@@ -219,13 +244,8 @@ export function typescriptModule(path: string, source: string): SourceModule {
     },
     Identifier: (node: Deno.lint.Identifier) => count(node.name),
     PrivateIdentifier: (node: Deno.lint.PrivateIdentifier) => count(node.name),
-    SpreadElement(node: Deno.lint.SpreadElement) {
-      const { type } = node.argument;
-      const into = node.parent.type === "ObjectExpression" ? "ObjectExpression" : "ArrayExpression";
-      if (type === into && node.parent.type === into) {
-        module.literal_spreads.push(lineAt(node.range[0]));
-      }
-    },
+    SpreadElement: (node: Deno.lint.SpreadElement) =>
+      readSpread(module, node, lineAt(node.range[0])),
   } as Deno.lint.LintVisitor;
   Deno.lint.runPlugin({ name: "reader", rules: { read: { create: () => visitor } } }, path, source);
   checkWhole(path, source.slice(end));
