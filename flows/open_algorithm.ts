@@ -8,7 +8,7 @@ export type Opened = Ref<OpenedAlgorithm> | undefined;
 /** @internal */
 type Choosing = {
   algorithm: AlgorithmChoice;
-  trainer: { updates_per_batch: number; epochs_per_batch?: number };
+  trainer: { updates_per_batch: number; epochs_per_batch: number };
   samples_per_prompt?: number;
   /** If it is already open. */
   opened?: Opened;
@@ -24,7 +24,7 @@ export function openedOf(
   learns_from: "rewards" | "completions" | "pairs",
 ): Opened {
   if (opened || !inPython(algorithm)) return opened;
-  const { updates_per_batch, epochs_per_batch = 1 } = trainer;
+  const { updates_per_batch, epochs_per_batch } = trainer;
   const use = {
     learns_from,
     samples_per_prompt: samples_per_prompt ?? null,

@@ -59,7 +59,7 @@ const Input = z.strictObject({
   opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   temperature: z.number().positive(),
   updates_per_batch: z.int().positive(),
-  epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
+  epochs_per_batch: z.int().positive(),
   failed_fraction_max: z.number(),
   policy_number: z.int().nonnegative().describe("Version of the trained policy."),
   metrics: z.record(z.string(), z.number()).optional().describe(
@@ -200,7 +200,7 @@ async function batchOf(
     columns[name] = { kind: "token", artifact };
   }
   if (input.values?.values) columns.old_values = { kind: "token", artifact: input.values.values };
-  const { updates_per_batch: updates, epochs_per_batch: epochs = 1 } = input;
+  const { updates_per_batch: updates, epochs_per_batch: epochs } = input;
   return {
     kind: "trajectories",
     groups: alive.map(({ group }) => group),

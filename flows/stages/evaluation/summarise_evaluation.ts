@@ -85,15 +85,9 @@ const Input = z.strictObject({
   correct_by: z.string().nullable().describe(
     "Name, as in metrics, of the reward that defines right; null: none.",
   ),
-  right_at: z.number().optional().describe(
-    "Its score from which a sample counts as right. Absent: 1.",
-  ),
-  says_right: z.boolean().optional().describe(
-    "If it returns `right` with its score, that decides instead.",
-  ),
-  failed_fraction_max: z.number().optional().describe(
-    "Fails if more than this share of samples failed. Absent: 1.",
-  ),
+  right_at: z.number().describe("Its score from which a sample counts as right."),
+  says_right: z.boolean().describe("If it returns `right` with its score, that decides instead."),
+  failed_fraction_max: z.number().describe("Fails if more than this share of samples failed."),
   answers_by: RewardConfig.optional().describe(
     "The reward that reads the answers for a majority. Absent: none.",
   ),
@@ -245,7 +239,7 @@ function counted(scored: ScoredGroup[]) {
 
 /** @throws {BadDataError} If too many samples failed, or none has a score. */
 function checkGraded(
-  { scored, failed_fraction_max = 1, ...input }: Input,
+  { scored, failed_fraction_max, ...input }: Input,
   counts: { samples: number; failed: number },
 ): void {
   const { samples, failed } = counts;
@@ -269,7 +263,7 @@ function checkGraded(
 /** Whether each scored sample is right; null: the deciding reward does not apply to it. */
 function rightOf(
   { rewards, parts }: ScoredGroup,
-  { correct_by, right_at = 1, says_right }: Input,
+  { correct_by, right_at, says_right }: Input,
 ): (boolean | null)[] {
   const verdicts = says_right ? parts[`${correct_by}/right`] : undefined;
   const values = verdicts ?? parts[correct_by!] ?? rewards.map(() => 0);

@@ -10,8 +10,8 @@ const Input = z.strictObject({
   round: z.int().positive(),
   count: z.int().positive(),
   seed: z.int(),
-  updates_per_batch: z.int().positive().optional().describe("Absent: 1."),
-  epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
+  updates_per_batch: z.int().positive(),
+  epochs_per_batch: z.int().positive(),
   picks: Picks.optional().describe("Absent: sources are not mixed."),
 });
 /** @internal */
@@ -69,8 +69,8 @@ type DrawInput = {
   round: number;
   count: number;
   seed: number;
-  updates_per_batch?: number;
-  epochs_per_batch?: number;
+  updates_per_batch: number;
+  epochs_per_batch: number;
   picks?: Picked;
 };
 
@@ -79,7 +79,7 @@ export async function nextRows(
   { data, round, count, seed, picks, ...steps }: DrawInput,
   ctx: Context,
 ): Promise<{ rows: Row[]; updates: number[][] }> {
-  const { updates_per_batch: updates = 1, epochs_per_batch: epochs = 1 } = steps;
+  const { updates_per_batch: updates, epochs_per_batch: epochs } = steps;
   const draws = await drawsOf(data, { seed, from: (round - 1) * count, count, picks }, ctx);
   return {
     rows: draws.map(({ row }) => row),

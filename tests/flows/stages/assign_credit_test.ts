@@ -42,6 +42,7 @@ async function credit(
     algorithm: AlgorithmChoice.parse(settings),
     temperature: 1,
     updates_per_batch: 1,
+    epochs_per_batch: 1,
     policy_number: 0,
     failed_fraction_max: 0.5,
     ...options,

@@ -12,7 +12,8 @@ const data = { split: "train", rows: 4, digest: train.digest };
 const places = { artifacts, resources: [provide(Rows, { train })] };
 
 async function batch(input: Partial<Parameters<typeof ranAlone>[1] & object> = {}) {
-  const draw = { data, round: 1, count: 4, seed: 1, ...input };
+  const once = { updates_per_batch: 1, epochs_per_batch: 1 };
+  const draw = { data, round: 1, count: 4, seed: 1, ...once, ...input };
   const { outcome } = await ranAlone(drawSupervised, draw, places);
   ok(outcome.status === "done");
   const parsed = Batch.parse(await artifacts.getJson(outcome.output));
@@ -20,7 +21,7 @@ async function batch(input: Partial<Parameters<typeof ranAlone>[1] & object> = {
   return parsed;
 }
 
-Deno.test("drawSupervised() makes one step of a round's rows by default", async () => {
+Deno.test("drawSupervised() makes one step of a round's rows", async () => {
   const { rows, updates, temperature, coef } = await batch();
   deepStrictEqual(rows.map(({ row_id }) => row_id).toSorted(), [
     "row-0",
