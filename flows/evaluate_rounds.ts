@@ -92,7 +92,7 @@ export type RoundEvaluation = (
 ) => Ref<Policy>;
 
 /** What is measured around rounds, when, and what they start with. */
-type Around = { measure: Measure; every_rounds: number | null; start: Ref<Policy> };
+type Around = { measure: Measure; every_rounds?: number; start: Ref<Policy> };
 
 /**
  * Evaluates `start`, unless the rounds continue another run's, which did. `start`: the same policy,
@@ -111,8 +111,8 @@ export function aroundRounds(
 } {
   const first = start_from === undefined
     ? measure(g, { policy: start, moment: { label: "before", series: true } })
-    : null;
-  const evaluated = every_rounds === null
+    : undefined;
+  const evaluated = every_rounds === undefined
     ? undefined
     : roundEvaluation(measure, { every_rounds, last });
   return {

@@ -111,8 +111,8 @@ export function learned(
   const tokens = scoredTokens(g, { ...config, opened }, from);
   const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
   const { warmup_rounds: rounds } = config.value_model;
-  const rewards = readsParts(algorithm) ? config.reward : null; // null: only their sum is read
-  if (rewards === undefined) {
+  const reads = readsParts(algorithm);
+  if (reads && config.reward === undefined) {
     throw new RangeError(
       `Cannot train with '${titleOf(algorithm)}' because it reads each reward by itself, and the ` +
         "configuration has no `reward`. Fix: pass the whole configuration to `learned`",
@@ -126,7 +126,7 @@ export function learned(
     updates_per_batch,
     failed_fraction_max,
     epochs_per_batch,
-    rewards: rewards ?? undefined,
+    rewards: reads ? config.reward : undefined, // Otherwise only their sum is read.
     // Leftover groups are from an older version.
     policy_number: policy.field("number"),
     metrics: shown ?? metrics,

@@ -145,8 +145,8 @@ export const online = graph("online", OnlineConfig, (g, config) => {
     model_path: config.model.path,
     optimizer: config.trainer.optimizer,
   });
-  const { every_rounds = null } = config.evaluate ?? {};
-  if (every_rounds === null) {
+  const every_rounds = config.evaluate?.every_rounds ?? undefined;
+  if (every_rounds === undefined) {
     const before = config.start_from === undefined
       ? evaluations(g, { ...config, label: "before" }, start)
       : [];

@@ -195,8 +195,8 @@ export const preference = graph("preference", PreferenceConfig, (g, configured) 
   const held_out = heldOutPairs(g, config, start);
   const measured = (here: GraphBuilder, { policy, moment }: Parameters<Measure>[1]) =>
     pairEvaluations(here, config, { moment, held_out, policy });
-  const { every_rounds = null } = config.evaluate ?? {};
-  const evaluated = every_rounds === null
+  const every_rounds = config.evaluate?.every_rounds ?? undefined;
+  const evaluated = every_rounds === undefined
     ? undefined
     : roundEvaluation(measured, { every_rounds, last: config.rounds });
   const before = configured.start_from === undefined

@@ -98,8 +98,8 @@ export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
     model_path: startingModel(g, config.model),
     optimizer: config.trainer.optimizer,
   });
-  const { every_rounds = null, loss = false } = config.evaluate ?? {};
-  if (every_rounds === null && !loss) {
+  const every_rounds = config.evaluate?.every_rounds ?? undefined;
+  if (every_rounds === undefined && !config.evaluate?.loss) {
     const before = config.start_from === undefined
       ? evaluations(g, { ...config, label: "before" }, start)
       : [];
@@ -124,7 +124,7 @@ function supervisedMeasure(
 ): Measure {
   const { reward, evaluate } = config;
   const scored = reward.length > 0 || evaluate!.sets.some((set) => set.reward !== null);
-  const sampled = scored ? sampledMeasure(g, config, start) : null;
+  const sampled = scored ? sampledMeasure(g, config, start) : undefined;
   if (!evaluate!.loss) return sampled!; // A rule asks for a reward then.
   const opened = openedOf(g, config, "completions");
   const loss = lossMeasure(g, { ...config, opened }, start);
