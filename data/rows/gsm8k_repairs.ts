@@ -176,7 +176,7 @@ export const GSM8K_REPAIRS: readonly {
     },
     set: {
       question:
-        "Robi Ney wants to fill a tub. He lets the water run for 1 minute, closes the tap for 1 minute, and goes on like this. The tap gives 12 liters per minute. All the time, 1 liter per minute leaks through the cap at the bottom. After how many minutes does a minute with a closed tap end with 120 liters in the tub?",
+        "Robi Ney wants to fill an empty tub. He lets the water run for 1 minute, closes the tap for 1 minute, and so on. The tap gives 12 liters per minute. All the time, 1 liter per minute leaks through the cap at the bottom. After how many minutes does a minute with a closed tap end with 120 liters in the tub?",
       answer:
         "In 2 minutes 12 liters run in and 2*1=<<2*1=2>>2 leak out.\nSo 12-2=<<12-2=10>>10 liters are added.\nThat happens 120/10=<<120/10=12>>12 times, which takes 12*2=<<12*2=24>>24 minutes.\n#### 24",
     },

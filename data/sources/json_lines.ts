@@ -60,6 +60,7 @@ async function* chunksOf(file: string): AsyncGenerator<Uint8Array> {
   try {
     for (let read = await reading; read !== null; read = await reading) {
       reading = open.read(next);
+      reading.catch(() => {}); // Thrown when it is awaited, which may be much later.
       for (let at = 0; at < read; at += PIECE_BYTES) {
         yield buffer.subarray(at, Math.min(at + PIECE_BYTES, read));
       }

@@ -39,7 +39,7 @@ class Before {
    * field.
    */
   readonly #added = new Set<string>();
-  /** For each name of a setting: the values that it had then but no longer has. */
+  /** For each name and value of a setting: the values that it had then. */
   readonly #changed = new Map<string, unknown[]>();
 
   constructor(before: unknown, now: unknown) {
@@ -66,7 +66,8 @@ class Before {
 
   #note(name: string, { before, now }: { before: unknown; now: unknown }): void {
     if (canonicalJson(before ?? null) === canonicalJson(now ?? null)) return;
-    this.#changed.set(name, [...this.#changed.get(name) ?? [], before]);
+    const field = fieldOf(name, now);
+    this.#changed.set(field, [...this.#changed.get(field) ?? [], before]);
   }
 
   /**
@@ -79,15 +80,17 @@ class Before {
     const recorded = intent.input ?? intent.parts;
     if (!isBlock(then) || Array.isArray(then) || !isBlock(recorded)) return then;
     const hashes = intent.parts ?? partsOf(intent.input);
+    const today = (name: string) =>
+      fieldOf(name, Object.hasOwn(input as Block, name) ? (input as Block)[name] : undefined);
     const fields = Object.entries(then).filter(([name]) =>
       Object.hasOwn(recorded, name) ||
-      !(this.#added.has(fieldOf(name, (input as Block)[name])) || this.#changed.has(name))
+      !(this.#added.has(today(name)) || this.#changed.has(today(name)))
     );
     const whole = Object.fromEntries(fields);
     for (const name of Object.keys(recorded)) {
       const isRecorded = (value: unknown) => hashJson(value ?? null) === hashes[name];
       if (Object.hasOwn(whole, name) && isRecorded(whole[name])) continue;
-      const value = this.#changed.get(name)?.find(isRecorded);
+      const value = this.#changed.get(today(name))?.find(isRecorded);
       if (value !== undefined) whole[name] = value;
     }
     return whole;

@@ -93,6 +93,31 @@ function* oneByOne(block: LineBlock): Generator<unknown> {
   }
 }
 
+Deno.test("a read ahead that fails is an error of the next block, however late it is asked for", async () => {
+  const path = await file("{}\n");
+  const { open } = Deno;
+  let reads = 0;
+  Deno.open = () =>
+    Promise.resolve({
+      read: (buffer: Uint8Array) => {
+        if (reads++ > 0) return Promise.reject(new Error("bad sector"));
+        buffer.set(new TextEncoder().encode("{}\n"));
+        return Promise.resolve(3);
+      },
+      [Symbol.dispose]() {},
+    }) as ReturnType<typeof Deno.open>;
+  try {
+    const blocks = lineBlocks(path);
+    strictEqual((await blocks.next()).value!.bytes.length, 3);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    setTimeout(resolve); // A rejection without a handler ends the process before this.
+    await promise;
+    await rejects(blocks.next(), /bad sector/);
+  } finally {
+    Deno.open = open;
+  }
+});
+
 Deno.test("rowsIn() has the rows and the errors of lines that are parsed one by one", () => {
   const line = fc.oneof(
     { weight: 5, arbitrary: fc.json().map((json) => `{"a":${json}}`) },

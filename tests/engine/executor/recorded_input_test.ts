@@ -21,7 +21,7 @@ type Config = z.infer<typeof Config>;
  * A graph whose stage is given a block of the configuration whole, a list of them, one spread out,
  * and rows of `row_characters`: larger inputs are recorded as hashes only.
  */
-function withRows(row_characters: number) {
+function withRows(row_characters: number, wired: { every?: number } = {}) {
   const stage = defineStage({
     name: "work",
     version: 1,
@@ -40,7 +40,7 @@ function withRows(row_characters: number) {
   return graph("rows", Config, (g, { block, list, spread }) => {
     const worked = g.stage(
       stage,
-      { rows: "r".repeat(row_characters), block, list, ...spread } as never,
+      { rows: "r".repeat(row_characters), block, list, ...spread, ...wired } as never,
     );
     return g.loop(
       "round",
@@ -55,11 +55,16 @@ const CONFIG = { block: BLOCK, list: [BLOCK], spread: { every: 3 } };
 
 /**
  * Records until the stage is in flight, then executes the run with another configuration.
- * `earlier`: those that it had before.
+ * `earlier`: those that it had before; `every`: what the stage is given now instead of the setting.
  */
 async function carriedOver(
   row_characters: number,
-  { before, now, earlier }: { before: Config; now: Config; earlier: Config[] },
+  { before, now, earlier, ...wired }: {
+    before: Config;
+    now: Config;
+    earlier: Config[];
+    every?: number;
+  },
 ) {
   const definition = withRows(row_characters);
   const store = new MemoryStore();
@@ -67,7 +72,8 @@ async function carriedOver(
   const dying = store.restarted({ crash_after_appends: 1 });
   await rejects(bench({ store: dying }).engine.execute("run", definition.build(before)), Crashed);
   const { engine } = bench({ store: dying.restarted() });
-  const outcome = await engine.execute("run", definition.build(now), { earlier, accept: true });
+  const graph = withRows(row_characters, wired).build(now);
+  const outcome = await engine.execute("run", graph, { earlier, accept: true });
   return outcome.status === "failed" ? outcome.error.code : outcome;
 }
 
@@ -119,6 +125,11 @@ for (const rows of [1, 10_000]) {
     for (const earlier of [[], [other]]) {
       strictEqual(await carriedOver(rows, { before: CONFIG, now, earlier }), "replay_drift");
     }
+    const spread = { ...CONFIG, spread: { every: 4 } };
+    strictEqual(
+      await carriedOver(rows, { before: CONFIG, now: spread, earlier: [CONFIG], every: 5 }),
+      "replay_drift",
+    );
     const set = { ...CONFIG, block: { ...BLOCK, extra: 1 } };
     strictEqual(await carriedOver(rows, { before: CONFIG, now: set, earlier: [] }), "replay_drift");
   });

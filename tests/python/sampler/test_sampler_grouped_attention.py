@@ -5,7 +5,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AfmoeConfig,
+    AfmoeForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 from transformers.integrations import sdpa_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -23,6 +30,8 @@ SIZES = {
 MODELS = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SIZES)),
+    # It names the mask where it calls for attention.
+    "afmoe": lambda: AfmoeForCausalLM(AfmoeConfig(**SIZES, num_dense_layers=2)),
 }
 MASK = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 1, 1]])
 

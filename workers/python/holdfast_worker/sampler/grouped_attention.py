@@ -35,20 +35,23 @@ def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None,
-    *,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
     scaling: float | None = None,
     **how: Any,
 ) -> tuple[Tensor, None]:
     """
-    As transformers': `query` [B, H, Q, D], `key` and `value` [B, H / G, K, D], `mask` [B, 1, Q, K]
-    -> [B, Q, H, D].
+    As transformers', which models call with names, too: `query` [B, H, Q, D], `key` and `value`
+    [B, H / G, K, D], `attention_mask` [B, 1, Q, K] -> [B, Q, H, D].
     """
-    if not _are_rows_of_one_head(query, key, mask) or how.get("position_bias") is not None:
+    is_plain = dropout == 0 and how.get("position_bias") is None and how.get("cache") is None
+    if not is_plain or not _are_rows_of_one_head(query, key, attention_mask):
         forward = sdpa_attention.sdpa_attention_forward
-        return forward(module, query, key, value, mask, scaling=scaling, **how)
+        return forward(module, query, key, value, attention_mask, dropout, scaling, **how)
     rows = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # [B, H / G, G, D]
-    seen = functional.scaled_dot_product_attention(rows, key, value, attn_mask=mask, scale=scaling)
+    seen = functional.scaled_dot_product_attention(
+        rows, key, value, attn_mask=attention_mask, scale=scaling
+    )
     return seen.reshape(query.shape[0], 1, query.shape[1], -1), None
 
 
