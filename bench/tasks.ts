@@ -11,12 +11,13 @@ import { ROOT } from "./quickstart_run.ts";
 /** Folders of `examples` with `sft.yaml` and `grpo.yaml`, and what a seed sets beside `seed`. */
 const TASKS: Record<string, { seeded: readonly string[] }> = {
   reasoning_gym: { seeded: ["model.seed"] },
+  gsm8k: { seeded: [] },
 };
 const HOME = `${ROOT}.holdfast/bench/tasks`;
 
 type TaskOptions = { tasks: string[]; seeds: number[]; write: boolean };
 
-/** `args`: `--tasks reasoning_gym --seeds 1,2,3`; `--write` puts the curves into the docs. */
+/** `args`: `--tasks reasoning_gym,gsm8k --seeds 1,2,3`; `--write` puts the curves into the docs. */
 export async function benchTasks(args: readonly string[]): Promise<Record<string, unknown>> {
   const { tasks, seeds, write } = taskOptions(args);
   const results: Record<string, unknown> = {};

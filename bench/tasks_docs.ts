@@ -27,32 +27,56 @@ export async function writeTask(
 }
 
 function picture(seeds: readonly LearnedTask[]): string {
-  const series = Object.entries(seeds[0]!.evaluations).map(([name, curve]) => ({
+  const accuracies = Object.entries(seeds[0]!.evaluations).map(([name, curve]) => ({
     name,
     points: curve.map(({ round }, i) => ({
       x: round,
       y: mean(seeds.map(({ evaluations }) => evaluations[name]![i]!.right)),
     })),
   }));
+  const rewards = Object.entries(seeds[0]!.rewards_by_name).map(([name, curve]) => ({
+    name: `reward ${name}`,
+    points: curve.map(({ round }, i) => ({
+      x: round,
+      y: mean(seeds.map(({ rewards_by_name }) => rewards_by_name[name]![i]!.mean)),
+    })),
+  }));
+  const series = [...accuracies, ...rewards];
   const highest = Math.max(...series.flatMap(({ points }) => points.map(({ y }) => y)));
   return curvesSvg(series, {
-    title: `held-out accuracy, mean of ${seeds.length} seeds`,
+    title: rewards.length === 0
+      ? `held-out accuracy, mean of ${seeds.length} seeds`
+      : `held-out accuracy, and rewards in training, mean of ${seeds.length} seeds`,
     x: "rounds of GRPO",
-    y: "right",
+    y: rewards.length === 0 ? "right" : "share",
   }, { top: Math.min(1, highest * HEADROOM) || 1, means: false });
 }
 
-/** A row for each evaluation and seed: held-out accuracy before and after GRPO, with intervals. */
+/**
+ * A row for each evaluation and seed: held-out accuracy before and after GRPO, with intervals. Of a
+ * mixture, the sources' shares; of a reward that is a sum, its mean too.
+ */
 export function taskTable(bySeed: Readonly<Record<string, LearnedTask>>): string {
-  const rows = Object.keys(Object.values(bySeed)[0]!.evaluations).flatMap((name) =>
-    Object.entries(bySeed).map(([seed, { evaluations, shares }]) => {
-      const curve = evaluations[name]!;
-      const share = shares[name];
+  const { evaluations, shares, rewards_by_name } = Object.values(bySeed)[0]!;
+  const [mixed, summed] = [shares, rewards_by_name].map((named) => Object.keys(named).length > 0);
+  const rows = Object.keys(evaluations).flatMap((name) =>
+    Object.entries(bySeed).map(([seed, learned]) => {
+      const [first, last] = [learned.evaluations[name]![0]!, learned.evaluations[name]!.at(-1)!];
+      const share = learned.shares[name];
       const drawn = share ? `${percent(share.first)} to ${percent(share.last)}` : "";
-      return [`\`${name}\``, seed, shown(curve[0]!), shown(curve.at(-1)!), drawn];
+      return [
+        `\`${name}\``,
+        seed,
+        shown(first),
+        shown(last),
+        ...(summed ? [`${first.reward.toFixed(3)} to ${last.reward.toFixed(3)}`] : []),
+        ...(mixed ? [drawn] : []),
+      ];
     })
   );
-  const head = ["evaluation", "seed", "before GRPO", "after GRPO", "share of the draws"];
+  const head = ["evaluation", "seed", "before GRPO", "after GRPO"];
+  if (summed) head.push("mean reward");
+  if (mixed) head.push("share of the draws");
   return pageTable(head, rows);
 }
 

@@ -1,7 +1,10 @@
 /** What a task's two runs learned, read off their `metrics.jsonl`. */
 
-/** Held-out accuracy after a round of GRPO, with its 95 % interval; round 0 is before the first. */
-export type Accuracy = { round: number; right: number; low: number; high: number };
+/**
+ * Held-out accuracy after a round of GRPO, with its 95 % interval, and the mean reward of the same
+ * samples; round 0 is before the first.
+ */
+export type Accuracy = { round: number; right: number; low: number; high: number; reward: number };
 
 /** Mean of a twentieth of the rounds, and the last of them. */
 type Part = { round: number; mean: number };
@@ -15,6 +18,8 @@ export type LearnedTask = {
   shares: Record<string, { first: number; last: number }>;
   /** Reward of the rounds of GRPO. */
   rewards: Part[];
+  /** Of a reward that is a sum: each of its rewards alone, before its weight. */
+  rewards_by_name: Record<string, Part[]>;
 };
 
 type Point = { round: number | null; metrics: Record<string, number> };
@@ -39,6 +44,12 @@ export function learnedTask(files: { taught: string; learned: string }): Learned
       }),
     ),
     rewards: parts(valuesOf(learned, "reward/mean")),
+    rewards_by_name: Object.fromEntries(
+      names(learned, /^reward\/([^/]+)\/mean$/).map((name) => [
+        name,
+        parts(valuesOf(learned, `reward/${name}/mean`)),
+      ]),
+    ),
   };
 }
 
@@ -61,14 +72,18 @@ function valuesOf(points: readonly Point[], metric: string): { round: number; va
 }
 
 function accuracies(points: readonly Point[], measure: string): Accuracy[] {
-  const [rights, lows, highs] = ["", "_low", "_high"].map((end) =>
-    valuesOf(points, `eval/${measure}${end}`)
-  );
+  const [rights, lows, highs, rewards] = [
+    measure,
+    `${measure}_low`,
+    `${measure}_high`,
+    measure.replace(/[^/]+$/, "mean_reward"),
+  ].map((metric) => valuesOf(points, `eval/${metric}`));
   return rights!.map(({ round, value }, i) => ({
     round,
     right: value,
     low: lows![i]!.value,
     high: highs![i]!.value,
+    reward: rewards![i]!.value,
   }));
 }
 

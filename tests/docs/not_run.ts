@@ -94,4 +94,17 @@ export const NOT_RUN: NotRun[] = [
     instead: null,
     covered_by: "tests/examples/reasoning_gym_test.ts",
   })),
+  ...[
+    "deno task rl fetch configs/gsm8k_grpo.yaml",
+    "python examples/gsm8k/make_rows.py datasets/gsm8k datasets/gsm8k_short",
+    "deno task rl run examples/gsm8k/sft.yaml --id solutions",
+    "deno task rl run examples/gsm8k/grpo.yaml --id solutions_grpo " +
+    "model.path=.holdfast/runs/solutions/final",
+    "deno task bench tasks --tasks gsm8k --write",
+  ].map((command) => ({
+    command,
+    why: "needs a model and data of the hub, and takes an hour",
+    instead: null,
+    covered_by: "tests/examples/gsm8k_test.ts",
+  })),
 ];

@@ -72,8 +72,12 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     files: ["tests/e2e/gpu_test.ts"],
   },
   learning: {
-    about: "the quickstart learns with three seeds; a real model on GSM8K with DeepSpeed and vLLM",
-    files: ["tests/e2e/gsm8k_test.ts", "tests/e2e/quickstart_test.ts"],
+    about: "the quickstart learns with three seeds; a real model on GSM8K",
+    files: [
+      "tests/e2e/gsm8k_test.ts",
+      "tests/e2e/quickstart_test.ts",
+      "tests/examples/gsm8k_test.ts",
+    ],
   },
   linters: {
     about: "pyright, strict, on all Python; the measures of `deno task tidy`",
