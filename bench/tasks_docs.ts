@@ -27,20 +27,9 @@ export async function writeTask(
 }
 
 function picture(seeds: readonly LearnedTask[]): string {
-  const accuracies = Object.entries(seeds[0]!.evaluations).map(([name, curve]) => ({
-    name,
-    points: curve.map(({ round }, i) => ({
-      x: round,
-      y: mean(seeds.map(({ evaluations }) => evaluations[name]![i]!.right)),
-    })),
-  }));
-  const rewards = Object.entries(seeds[0]!.rewards_by_name).map(([name, curve]) => ({
-    name: `reward ${name}`,
-    points: curve.map(({ round }, i) => ({
-      x: round,
-      y: mean(seeds.map(({ rewards_by_name }) => rewards_by_name[name]![i]!.mean)),
-    })),
-  }));
+  const accuracies = meansOf(seeds.map((seed) => seed.evaluations), ({ right }) => right);
+  const rewards = meansOf(seeds.map((seed) => seed.rewards_by_name), (part) => part.mean)
+    .map(({ name, points }) => ({ name: `reward ${name}`, points }));
   const series = [...accuracies, ...rewards];
   const highest = Math.max(...series.flatMap(({ points }) => points.map(({ y }) => y)));
   return curvesSvg(series, {
@@ -50,6 +39,20 @@ function picture(seeds: readonly LearnedTask[]): string {
     x: "rounds of GRPO",
     y: rewards.length === 0 ? "right" : "share",
   }, { top: Math.min(1, highest * HEADROOM) || 1, means: false });
+}
+
+/** Of each curve, by name, the means over the seeds. */
+function meansOf<Point extends { round: number }>(
+  seeds: readonly Record<string, Point[]>[],
+  value: (point: Point) => number,
+) {
+  return Object.entries(seeds[0]!).map(([name, curve]) => ({
+    name,
+    points: curve.map(({ round }, i) => ({
+      x: round,
+      y: mean(seeds.map((curves) => value(curves[name]![i]!))),
+    })),
+  }));
 }
 
 /**

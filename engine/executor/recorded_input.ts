@@ -35,11 +35,9 @@ class Before {
   /** For each block, as canonical JSON: the same block at that time. */
   readonly #blocks = new Map<string, unknown>();
   /**
-   * Name and value of each setting that was missing, for stages that receive a block field by
-   * field.
+   * For each name and value of a setting that was different: the values that it had then, undefined
+   * if it was missing. For stages that receive a block field by field.
    */
-  readonly #added = new Set<string>();
-  /** For each name and value of a setting: the values that it had then. */
   readonly #changed = new Map<string, unknown[]>();
 
   constructor(before: unknown, now: unknown) {
@@ -52,22 +50,15 @@ class Before {
     }
     const kept: Block = {};
     for (const name of Object.keys({ ...before, ...now })) {
-      // Not `in`: a name may be one that every object has, as toString.
-      const value = Object.hasOwn(now, name) ? now[name] : undefined;
-      if (Object.hasOwn(before, name)) {
-        kept[name] = this.#compare(before[name], value);
-        this.#note(name, { before: before[name], now: value });
-      } else this.#added.add(fieldOf(name, value));
+      const [was, is] = [own(before, name), own(now, name)];
+      const isThere = Object.hasOwn(before, name);
+      if (isThere) kept[name] = this.#compare(was, is);
+      if (isThere && fieldOf(name, was) === fieldOf(name, is)) continue;
+      this.#changed.set(fieldOf(name, is), [...this.#changed.get(fieldOf(name, is)) ?? [], was]);
     }
     const then = Array.isArray(now) ? Object.values(kept) : kept;
     this.#blocks.set(canonicalJson(now), then);
     return then;
-  }
-
-  #note(name: string, { before, now }: { before: unknown; now: unknown }): void {
-    if (canonicalJson(before ?? null) === canonicalJson(now ?? null)) return;
-    const field = fieldOf(name, now);
-    this.#changed.set(field, [...this.#changed.get(field) ?? [], before]);
   }
 
   /**
@@ -80,11 +71,9 @@ class Before {
     const recorded = intent.input ?? intent.parts;
     if (!isBlock(then) || Array.isArray(then) || !isBlock(recorded)) return then;
     const hashes = intent.parts ?? partsOf(intent.input);
-    const today = (name: string) =>
-      fieldOf(name, Object.hasOwn(input as Block, name) ? (input as Block)[name] : undefined);
+    const today = (name: string) => fieldOf(name, own(input as Block, name));
     const fields = Object.entries(then).filter(([name]) =>
-      Object.hasOwn(recorded, name) ||
-      !(this.#added.has(today(name)) || this.#changed.has(today(name)))
+      Object.hasOwn(recorded, name) || !this.#changed.has(today(name))
     );
     const whole = Object.fromEntries(fields);
     for (const name of Object.keys(recorded)) {
@@ -105,6 +94,11 @@ class Before {
       Object.entries(value).map(([name, part]) => [name, this.#then(part)]),
     );
   }
+}
+
+/** Not `block[name]`: a name may be one that every object has, as toString. */
+function own(block: Block, name: string): unknown {
+  return Object.hasOwn(block, name) ? block[name] : undefined;
 }
 
 function fieldOf(name: string, value: unknown): string {

@@ -2,27 +2,12 @@
  * The whole on CPU: DeepSpeed ZeRO-2 on two ranks, and vLLM. In float32: on a CPU without bfloat16
  * instructions this test took 40 minutes.
  */
-import { ok } from "node:assert/strict";
 import { checkKilledAndResumed } from "./gsm8k_run.ts";
-import { realInput } from "./smollm2.ts";
+import { testOnRealInput } from "./smollm2.ts";
 
-const input = await realInput();
-const inCi = Deno.env.get("CI") === "true";
-if (input === null && !inCi) {
-  console.log(
-    "tests/e2e/gsm8k_test.ts is skipped: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
-  );
-}
-
-Deno.test({
-  name:
-    "SmolLM2 learns from GSM8K on DeepSpeed ZeRO-2 and vLLM, is killed in round 2 and resumed, and nothing finished is made again",
-  ignore: input === null && !inCi,
-  async fn() {
-    ok(
-      input,
-      "Cannot test on real input: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
-    );
+await testOnRealInput(
+  "SmolLM2 learns from GSM8K on DeepSpeed ZeRO-2 and vLLM, is killed in round 2 and resumed, and nothing finished is made again",
+  async (input) => {
     const home = await Deno.makeTempDir({ prefix: "holdfast-gsm8k-" });
     try {
       await checkKilledAndResumed(home, {
@@ -40,4 +25,4 @@ Deno.test({
       await Deno.remove(home, { recursive: true });
     }
   },
-});
+);

@@ -21,6 +21,25 @@ export async function realInput(): Promise<RealInput | null> {
   return input;
 }
 
+/** Declares a test on real input. Where there is none it is skipped, and fails in CI. */
+export async function testOnRealInput(
+  name: string,
+  fn: (input: RealInput) => Promise<void>,
+): Promise<void> {
+  const input = await realInput();
+  const none = "no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared";
+  const ignore = input === null && Deno.env.get("CI") !== "true";
+  if (ignore) console.log(`skipped: '${name}': ${none}`);
+  Deno.test({
+    name,
+    ignore,
+    async fn() {
+      if (input === null) throw new Error(`Cannot test on real input: ${none}`);
+      await fn(input);
+    },
+  });
+}
+
 /**
  * SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept in the
  * repository's home.

@@ -3,7 +3,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { dirname } from "node:path";
 import { at, rl, show, withFreshHome } from "../crash/runs.ts";
-import { realInput, runPython, smollm2 } from "../e2e/smollm2.ts";
+import { runPython, smollm2, testOnRealInput } from "../e2e/smollm2.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
 const RECIPES = fileURLToPath(new URL("../../examples/gsm8k/", import.meta.url));
@@ -15,19 +15,9 @@ async function rowsOf(path: string): Promise<Row[]> {
   return text.trimEnd().split("\n").map((line) => JSON.parse(line) as Row);
 }
 
-const input = await realInput();
-const inCi = Deno.env.get("CI") === "true";
-if (input === null && !inCi) {
-  console.log(
-    "tests/examples/gsm8k_test.ts is skipped: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
-  );
-}
-
-Deno.test({
-  name: "the gsm8k recipes teach SmolLM2 solutions, then train it by GRPO from that model",
-  ignore: input === null && !inCi,
-  async fn() {
-    ok(input, "Cannot test: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared");
+await testOnRealInput(
+  "the gsm8k recipes teach SmolLM2 solutions, then train it by GRPO from that model",
+  async (input) => {
     const { HOLDFAST_PYTHON } = await ensureTestEnvironments();
     await withFreshHome(async (home) => {
       const rows = `${home}/rows`;
@@ -73,4 +63,4 @@ Deno.test({
       strictEqual(evaluations.length, 4);
     });
   },
-});
+);
