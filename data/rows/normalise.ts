@@ -48,10 +48,10 @@ export function normalise(
   // Plain text goes through no chat template.
   const tools = typeof prompt === "string" ? undefined : toolsOf(columns, source.fields);
   const row_id = source.name === undefined ? id : `${source.name}/${id}`;
-  const row: Omit<Row, "columns"> = { row_id, ...shape, prompt };
+  const row: Row = { row_id, ...shape, prompt, columns };
   if (unpaired && !isPair) row.label = readLabel(columns, source.fields);
   if (tools) row.tools = tools;
-  return Object.assign(row, { columns });
+  return row;
 }
 
 /** The fields in which rows have tools, as frameworks call them. */

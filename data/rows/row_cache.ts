@@ -25,9 +25,9 @@ export class RowCache {
     return `${this.dir}/${key}.index`;
   }
 
-  /** JSON lines that a file was unpacked to. `sha256`: of these lines. */
-  unpackedPath(sha256: string): string {
-    return `${this.dir}/${sha256}.jsonl`;
+  /** JSON lines that a file was unpacked to. `content`: the hash of these lines. */
+  unpackedPath(content: string): string {
+    return `${this.dir}/${content}.jsonl`;
   }
 
   /** A name for a file that is being written, which no other process uses. */

@@ -20,7 +20,7 @@ const IndexedFile = z.strictObject({
   /** Its rows in the table: without those left out as duplicates. */
   kept: z.int().nonnegative(),
   /** Of the JSON lines that the file was unpacked to; null: its own lines are read. */
-  unpacked: z.strictObject({ sha256: z.string(), bytes: z.int() }).nullable(),
+  unpacked: z.strictObject({ content: z.string(), bytes: z.int() }).nullable(),
   shapes: z.array(
     z.strictObject({ name: z.string(), rows: z.int().positive(), fields: z.array(z.string()) }),
   ),

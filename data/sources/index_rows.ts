@@ -17,10 +17,10 @@ import { repairFor, repairsProblem } from "../rows/repairs.ts";
 import { readRow, type RowNeeds } from "../rows/source_row.ts";
 import { isUnpacked, UnpackedFile } from "./unpacked_file.ts";
 
-/** A file of a source, as it was when it was opened. `number`: of its source. */
+/** A file of a source, as it was when it was opened. `content`: its hash; `number`: of its source. */
 export type ReadFile = SourceFile & {
   seen: FileState;
-  sha256: string;
+  content: string;
   source: SourceConfig;
   number: number;
 };
@@ -62,7 +62,7 @@ export function lineFiles(
 
 /** Where the lines of a file are. */
 function pathOf({ path }: ReadFile, { unpacked }: IndexedFile, cache: RowCache): string {
-  return unpacked === null ? path : cache.unpackedPath(unpacked.sha256);
+  return unpacked === null ? path : cache.unpackedPath(unpacked.content);
 }
 
 /** How far a file is read. `number`: of the file among all. `rows_max`: where reading it ends. */
@@ -104,7 +104,7 @@ class IndexPass {
     for (const [i, file] of this.#files.entries()) {
       const begins = file.number !== this.#files[i - 1]?.number;
       if (begins) read = 0;
-      describeFile(this.#digest, file, { begins });
+      describeReading(this.#digest, file, { begins });
       read += await this.#readFile(file, (file.source.limit ?? Infinity) - read);
     }
     this.#checkRepairs();
@@ -131,6 +131,7 @@ class IndexPass {
     if (rows_max > 0 && isUnpacked(file)) unpacked = await this.#unpack(reading);
     else if (rows_max > 0) await this.#readBlocks(lineBlocks(file.path), reading);
     const { rows } = reading;
+    if (isDigestedWhole(file)) this.#digest.update(unpacked?.content ?? file.content);
     this.#indexed.push({
       rows,
       kept: rows,
@@ -155,9 +156,7 @@ class IndexPass {
   async #readBlocks(blocks: AsyncIterable<LineBlock>, reading: Reading): Promise<void> {
     for await (const block of blocks) {
       const bytes = this.#readBlock(block, reading);
-      if (reading.file.format.rows === undefined) {
-        this.#digest.update(block.bytes.subarray(0, bytes));
-      }
+      if (isDigestedByLine(reading.file)) this.#digest.update(block.bytes.subarray(0, bytes));
       if (reading.rows === reading.rows_max) return;
     }
   }
@@ -169,9 +168,9 @@ class IndexPass {
     const { needs } = this.#options;
     const placeOf = (line: number): DataPlace =>
       counts === "line" ? { file: file.path, line } : { file: file.path, row: line };
-    for (const { line, start, length, columns } of rowsIn(block, placeOf)) {
+    for (const { line, start, length, columns, unicode } of rowsIn(block, placeOf)) {
       const found = shapeOf(columns, source.fields);
-      const row = readRow(columns, { source, place: placeOf(line), needs, found });
+      const row = readRow(columns, { source, place: placeOf(line), needs, found, unicode });
       if (source.repairs) this.#repaired(file.number, repairFor(columns, source.repairs));
       this.#ids.add(row.row_id, this.#index.size);
       this.#index.add({ file: number, start, length });
@@ -274,15 +273,22 @@ class IndexPass {
   }
 }
 
-/**
- * What the digest has of a file: how its source is read, and of other formats than JSON lines, whose
- * lines follow, its sha256.
- */
-function describeFile(
+/** What the digest has of a file first: how its source is read, and what no line has. */
+function describeReading(
   digest: Hash,
-  { source: { path: _, ...reading }, format, sha256 }: ReadFile,
+  { source: { path: _, ...reading }, format, content }: ReadFile,
   { begins }: { begins: boolean },
 ): void {
   digest.update(begins ? JSON.stringify(reading) : "\0");
-  if (format.rows !== undefined) digest.update(JSON.stringify([format.name, sha256]));
+  if (format.rows !== undefined) digest.update(JSON.stringify([format.name, content]));
+}
+
+/** Whether the digest has the hash of all lines of a file. */
+function isDigestedWhole({ source, format }: ReadFile): boolean {
+  return format.rows === undefined && source.limit === undefined;
+}
+
+/** Whether the digest has the lines that are read of a file: a limit leaves the others out. */
+function isDigestedByLine({ source, format }: ReadFile): boolean {
+  return format.rows === undefined && source.limit !== undefined;
 }

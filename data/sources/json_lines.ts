@@ -1,11 +1,12 @@
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
+import { contentHash, contentName } from "./content_hash.ts";
 import { DataError, type DataPlace } from "../errors.ts";
 import { isAtRisk, parseExactly } from "../exact_json.ts";
 import { strictText, utf8Text } from "../utf8_text.ts";
 
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
-/** Of a chunk that is handed out: with larger ones, memory grows with the rows. */
+/** Of a text that is parsed at once: with larger ones, memory grows with the rows. */
 const PIECE_BYTES = 16 * 1024;
 const NEWLINE = 10;
 
@@ -17,8 +18,14 @@ const NEWLINE = 10;
 export type LineBlock = { line: number; start: number; bytes: Uint8Array; ends: number[] };
 /** A line without its newline: its number from 1, its first byte in the file, its length in bytes. */
 type TextLine = { line: number; start: number; length: number; text: string };
-/** A line with an object: see {@linkcode TextLine}. */
-type RowLine = { line: number; start: number; length: number; columns: Columns };
+/** A line with an object: see {@linkcode TextLine}. `unicode`: it is known that all its texts are. */
+type RowLine = {
+  line: number;
+  start: number;
+  length: number;
+  columns: Columns;
+  unicode: boolean;
+};
 type Line = { line: number; value: Columns };
 type Columns = Record<string, unknown>;
 
@@ -39,14 +46,27 @@ export async function* readJsonLines(file: string): AsyncGenerator<Line> {
  * file.
  */
 export async function digestFile(file: string): Promise<{ sha256: string; bytes: number }> {
-  await readable(file);
   const hash = createHash("sha256");
+  const bytes = await hashFile(file, hash);
+  return { sha256: hash.digest("hex"), bytes };
+}
+
+/** The same for the home's cache: {@linkcode contentHash}. */
+export async function nameContent(file: string): Promise<{ content: string; bytes: number }> {
+  const hash = contentHash();
+  const bytes = await hashFile(file, hash);
+  return { content: contentName(hash), bytes };
+}
+
+/** Returns how many bytes there are. */
+async function hashFile(file: string, hash: Hash): Promise<number> {
+  await readable(file);
   let bytes = 0;
   for await (const chunk of chunksOf(file)) {
     hash.update(chunk);
     bytes += chunk.length;
   }
-  return { sha256: hash.digest("hex"), bytes };
+  return bytes;
 }
 
 /**
@@ -61,9 +81,7 @@ async function* chunksOf(file: string): AsyncGenerator<Uint8Array> {
     for (let read = await reading; read !== null; read = await reading) {
       reading = open.read(next);
       reading.catch(() => {}); // Thrown when it is awaited, which may be much later.
-      for (let at = 0; at < read; at += PIECE_BYTES) {
-        yield buffer.subarray(at, Math.min(at + PIECE_BYTES, read));
-      }
+      yield buffer.subarray(0, read);
       [buffer, next] = [next, buffer];
     }
   } finally {
@@ -99,7 +117,7 @@ export async function* blocksOf(
   chunks: AsyncIterable<Uint8Array>,
   named: string,
 ): AsyncGenerator<LineBlock> {
-  let room = new Uint8Array(2 * PIECE_BYTES); // For all blocks: new ones would be garbage.
+  let room = new Uint8Array(CHUNK_BYTES); // For all blocks: new ones would be garbage.
   let held = 0;
   let line = 1;
   let start = 0;
@@ -151,10 +169,29 @@ export function newlinesIn(bytes: Uint8Array): number[] {
 }
 
 /** The lines of a block. Bytes that are not UTF-8 are marked in the texts of their lines. */
-export function* linesIn(
+export function* linesIn(block: LineBlock): Generator<TextLine> {
+  for (const piece of piecesOf(block)) yield* linesOf(piece, strictText(piece.bytes));
+}
+
+/** A block cut at newlines into parts whose texts are small. */
+function* piecesOf({ line, start, bytes, ends }: LineBlock): Generator<LineBlock> {
+  let [from, first] = [0, 0];
+  for (const [i, end] of ends.entries()) {
+    if (end - from < PIECE_BYTES && i + 1 < ends.length) continue;
+    yield {
+      line: line + first,
+      start: start + from,
+      bytes: bytes.subarray(from, end + 1),
+      ends: ends.slice(first, i + 1).map((place) => place - from),
+    };
+    [from, first] = [end + 1, i + 1];
+  }
+}
+
+/** `whole`: the text of all, since a call for each line would take longer than to parse the line. */
+function* linesOf(
   { line, start, bytes, ends }: LineBlock,
-  // One call for the block: for each line it would take longer than to parse the line.
-  whole: string | null = strictText(bytes),
+  whole: string | null,
 ): Generator<TextLine> {
   let [from, at] = [0, 0];
   for (const end of ends) {
@@ -179,21 +216,25 @@ export function* rowsIn(
   block: LineBlock,
   placeOf: (line: number) => DataPlace,
 ): Generator<RowLine> {
-  const whole = strictText(block.bytes);
-  const together = whole === null ? null : parsedTogether(whole, block.ends.length);
-  if (together === null) {
-    for (const { line, start, length, text } of linesIn(block, whole)) {
-      const columns = parseLine(text, placeOf(line));
-      if (columns !== null) yield { line, start, length, columns };
+  for (const piece of piecesOf(block)) {
+    const { line, start, ends } = piece;
+    const whole = strictText(piece.bytes);
+    // Only an escape writes half of a surrogate pair into UTF-8.
+    const unicode = whole !== null && !whole.includes("\\u");
+    const together = whole === null ? null : parsedTogether(whole, ends.length);
+    if (together === null) {
+      for (const { text, ...at } of linesOf(piece, whole)) {
+        const columns = parseLine(text, placeOf(at.line));
+        if (columns !== null) yield { ...at, columns, unicode };
+      }
+      continue;
     }
-    return;
-  }
-  const { line, start, ends } = block;
-  let from = 0;
-  for (const [i, columns] of together.entries()) {
-    const end = ends[i]!;
-    yield { line: line + i, start: start + from, length: end - from, columns };
-    from = end + 1;
+    let from = 0;
+    for (let i = 0; i < together.length; i++) {
+      const [columns, end] = [together[i]!, ends[i]!];
+      yield { line: line + i, start: start + from, length: end - from, columns, unicode };
+      from = end + 1;
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import type { IndexedFile } from "../rows/row_index.ts";
 import { DataError } from "../errors.ts";
 import { FileTable, stateOf } from "./file_table.ts";
 import { indexRows, lineFiles, type ReadFile } from "./index_rows.ts";
-import { digestFile } from "./json_lines.ts";
+import { nameContent } from "./json_lines.ts";
 import { RowCache } from "../rows/row_cache.ts";
 import { readIndex } from "../rows/row_index.ts";
 import { ROW_SHAPES } from "../rows/row_shapes.ts";
@@ -43,7 +43,7 @@ export type SourceSummary = {
 export type LoadedRows = RowTable & { readonly files: readonly SourceSummary[] };
 
 /** Raise it when the same files give different rows or digests, or an index has a different form. */
-const VERSION = 7;
+const VERSION = 8;
 
 /**
  * Opens sources as one table, in the order given. Every row is checked once: what an index in the
@@ -91,8 +91,8 @@ async function filesOf(sources: SourceConfig[]): Promise<ReadFile[]> {
     for (const file of await sourceFiles(source)) {
       // Looked at first: a change while it is read shows when its rows are.
       const seen = await stateOf(file.path);
-      const { sha256 } = await digestFile(file.path);
-      files.push({ ...file, seen, sha256, source, number });
+      const { content } = await nameContent(file.path);
+      files.push({ ...file, seen, content, source, number });
     }
   }
   return files;
@@ -104,7 +104,7 @@ function keyOf(files: ReadFile[], needs: RowNeeds | undefined): string {
     number,
     file.format.name,
     file.compression,
-    file.sha256,
+    file.content,
     reading,
   ]);
   return createHash("sha256").update(JSON.stringify([VERSION, needs ?? null, read])).digest("hex");
@@ -115,8 +115,8 @@ async function areUnpacked(known: IndexedFile[], cache: RowCache): Promise<boole
   for (const { unpacked } of known) {
     if (unpacked === null) continue;
     try {
-      const { sha256, bytes } = await digestFile(cache.unpackedPath(unpacked.sha256));
-      if (sha256 !== unpacked.sha256 || bytes !== unpacked.bytes) return false;
+      const { content, bytes } = await nameContent(cache.unpackedPath(unpacked.content));
+      if (content !== unpacked.content || bytes !== unpacked.bytes) return false;
     } catch (error) {
       if (error instanceof DataError) return false;
       throw error;

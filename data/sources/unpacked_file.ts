@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { contentHash, contentName } from "./content_hash.ts";
 import { DataError } from "../errors.ts";
 import { removeFile, ROW_CACHE_MODE, type RowCache } from "../rows/row_cache.ts";
 import { bytesOf, type SourceFile } from "./source_files.ts";
@@ -8,7 +8,7 @@ const BUFFER_BYTES = 64 * 1024;
 const UTF8 = new TextEncoder();
 
 /** The JSON lines that a file was unpacked to. */
-type Unpacked = { sha256: string; bytes: number };
+type Unpacked = { content: string; bytes: number };
 
 /** Whether the rows of a file are read from the home's cache, not from the file itself. */
 export function isUnpacked({ format, compression }: SourceFile): boolean {
@@ -24,7 +24,7 @@ export class UnpackedFile {
   readonly #cache: RowCache;
   readonly #unfinished: string;
   readonly #out: Deno.FsFile;
-  readonly #hash = createHash("sha256");
+  readonly #hash = contentHash();
   #bytes = 0;
 
   constructor(cache: RowCache) {
@@ -49,9 +49,9 @@ export class UnpackedFile {
   /** Keeps what was written, under the name of its content. */
   async finish(): Promise<Unpacked> {
     await this.#out.sync();
-    const sha256 = this.#hash.digest("hex");
-    await Deno.rename(this.#unfinished, this.#cache.unpackedPath(sha256));
-    return { sha256, bytes: this.#bytes };
+    const content = contentName(this.#hash);
+    await Deno.rename(this.#unfinished, this.#cache.unpackedPath(content));
+    return { content, bytes: this.#bytes };
   }
 
   /** Removes what was not finished. */

@@ -230,13 +230,26 @@ Deno.test("loadRows() gives JSON lines these digests", async () => {
   const b = await file(`{"question":"q","answer":"#### 4"}\n`.repeat(2));
   strictEqual(
     (await loadRows([{ path: a }])).digest,
-    "0365663295773fdbb4ac90812276cd03a5f29fb6fb2f06a68a60c318db650355",
+    "a5b4c02695b3090981684f1f85f13e782b629dd4a936883df75460b585138cba",
   );
   const read = { path: a, name: "x", limit: 2, fields: { id: "id" }, system: "s" };
   strictEqual(
     (await loadRows([read, { path: b, duplicates: "skip" }])).digest,
-    "240536d057253897162def7622fd0adb8d2985e78836936f4326bd6107d7f4ba",
+    "83867c55358ce670b691b691676444897fc6ee6cc5d65e936d2cfe2dec2782c2",
   );
+});
+
+Deno.test("loadRows() gives compressed lines the digest of the lines, with a limit too", async () => {
+  const text = lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" });
+  const [plain, packed] = [await file(text), `${await Deno.makeTempFile()}.jsonl.gz`];
+  await Deno.writeFile(packed, gzipSync(new TextEncoder().encode(text)));
+  for (const limit of [undefined, 1]) {
+    const [a, b] = [
+      await loadRows([{ path: plain, limit }]),
+      await loadRows([{ path: packed, limit }]),
+    ];
+    strictEqual(b.digest, a.digest);
+  }
 });
 
 Deno.test("loadRows() reads messages for the last turn or for all, with two digests", async () => {

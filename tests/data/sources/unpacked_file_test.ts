@@ -1,6 +1,7 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { gzipSync } from "node:zlib";
-import { digestFile, sourceFiles } from "../../../data/mod.ts";
+import { sourceFiles } from "../../../data/mod.ts";
+import { nameContent } from "../../../data/sources/json_lines.ts";
 import { RowCache } from "../../../data/rows/row_cache.ts";
 import { isUnpacked, UnpackedFile } from "../../../data/sources/unpacked_file.ts";
 import { rowHome } from "../row_home.ts";
@@ -16,9 +17,9 @@ async function unpacked(name: string, bytes: Uint8Array | string) {
   const reader = new UnpackedFile(cache);
   try {
     for await (const piece of reader.piecesOf(file!)) strictEqual(piece.length > 0, true);
-    const { sha256, bytes } = await reader.finish();
-    const kept = cache.unpackedPath(sha256);
-    deepStrictEqual(await digestFile(kept), { sha256, bytes });
+    const { content, bytes } = await reader.finish();
+    const kept = cache.unpackedPath(content);
+    deepStrictEqual(await nameContent(kept), { content, bytes });
     strictEqual(Deno.statSync(kept).mode! & 0o777, 0o600);
     return await Deno.readTextFile(kept);
   } finally {
