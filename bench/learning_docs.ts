@@ -1,5 +1,5 @@
 /** What the pages show of the learning bench: data, pictures and one table. */
-import { curvesSvg } from "./curves_svg.ts";
+import { curvesSvg } from "../runs/mod.ts";
 import { pageTable, withTable } from "./page_table.ts";
 import type { CurvePoint } from "./learning_run.ts";
 import { mean, median, ROOT, rounded } from "./quickstart_run.ts";

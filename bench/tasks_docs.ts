@@ -1,5 +1,5 @@
 /** What the pages show of the benchmark of tasks: data, a picture and one table. */
-import { curvesSvg } from "./curves_svg.ts";
+import { axisOf, curvesSvg } from "../runs/mod.ts";
 import { pageTable, withTable } from "./page_table.ts";
 import { mean, ROOT, rounded } from "./quickstart_run.ts";
 import type { Accuracy, LearnedTask } from "./tasks_run.ts";
@@ -32,13 +32,14 @@ function picture(seeds: readonly LearnedTask[]): string {
     .map(({ name, points }) => ({ name: `reward ${name}`, points }));
   const series = [...accuracies, ...rewards];
   const highest = Math.max(...series.flatMap(({ points }) => points.map(({ y }) => y)));
+  const y = axisOf({ least: 0, most: Math.min(1, highest * HEADROOM) || 1 }, { steps: 5 });
   return curvesSvg(series, {
     title: rewards.length === 0
       ? `held-out accuracy, mean of ${seeds.length} seeds`
       : `held-out accuracy, and rewards in training, mean of ${seeds.length} seeds`,
     x: "rounds of GRPO",
     y: rewards.length === 0 ? "right" : "share",
-  }, { top: Math.min(1, highest * HEADROOM) || 1, means: false });
+  }, { y, window: 1 });
 }
 
 /** Of each curve, by name, the means over the seeds. */

@@ -1,4 +1,5 @@
 /** Kinds of options, and options that several verbs have. */
+import { didYouMean } from "../configs/mod.ts";
 import { BadDataError, checkRunId } from "../engine/mod.ts";
 import type { VerbOption } from "./verb.ts";
 
@@ -37,6 +38,27 @@ export function whole<D extends number | undefined = undefined>(
   { least = 1, ...options }: WholeOptions<D> = {},
 ): VerbOption<number | D> {
   return { takes, help, read: (text, name) => wholeNumber(text, { name, least }), ...options };
+}
+
+/** One of some names. */
+export function choice<const N extends string>(
+  names: readonly N[],
+  help: string,
+): VerbOption<N | undefined> {
+  return {
+    takes: `<${names.join("|")}>`,
+    help,
+    read(text, option) {
+      const named = names.find((name) => name === text);
+      if (named !== undefined) return named;
+      throw new BadDataError(
+        `Cannot use '${text}' for ${option}${didYouMean(text, names)}: give one of ${
+          names.join(", ")
+        }`,
+        { option },
+      );
+    },
+  };
 }
 
 /** For a verb with output for programs. */

@@ -6,7 +6,7 @@ import { visible } from "./visible.ts";
 /** The default of `--home`. */
 export const DEFAULT_HOME = ".holdfast";
 
-/** The width of a terminal that does not report one, and of a pipe. */
+/** The width of a terminal that does not report one, of a drawing on a pipe, and of a line there. */
 const COLUMNS_UNKNOWN = 80;
 const COLUMNS_PIPED = 200;
 
@@ -33,9 +33,26 @@ export function errorScreen(): Screen {
   };
 }
 
+/** How a drawing fits standard output: a terminal, or a pipe. */
+export type Canvas = { columns: number; color: boolean };
+
+/** The canvas behind standard output. */
+export function outputCanvas(): Canvas {
+  const tty = Deno.stdout.isTerminal();
+  return {
+    columns: tty && Deno.consoleSize().columns || COLUMNS_UNKNOWN,
+    color: tty && !Deno.env.get("NO_COLOR"),
+  };
+}
+
 /** A result, on standard output: the only thing that may be piped on. */
 export function print(text: string): void {
   console.log(visible(text));
+}
+
+/** A result whose texts were made visible before they were painted. */
+export function printPainted(text: string): void {
+  console.log(text);
 }
 
 export function printJson(value: unknown): void {

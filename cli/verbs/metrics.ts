@@ -1,7 +1,6 @@
-import { didYouMean } from "../../configs/mod.ts";
-import { InvalidInputError } from "../../engine/mod.ts";
-import { findRun, type Home, newestRun, type TrackPoint, TrackPoints } from "../../runs/mod.ts";
+import { type Home, newestRun, type TrackPoint } from "../../runs/mod.ts";
 import { print, printJson, table } from "../display/output.ts";
+import { chosenMetrics, measuredRun } from "../measured_run.ts";
 import { defineVerb } from "../verb.ts";
 import { ARGUMENTS } from "../arguments.ts";
 import { flag, json, whole } from "../options.ts";
@@ -29,39 +28,15 @@ type MetricsOptions = {
 };
 
 async function showMetrics(home: Home, { run, names = [], ...how }: MetricsOptions): Promise<void> {
-  if (run !== undefined && /[/*]/.test(run)) {
-    throw new InvalidInputError(
-      `Cannot show '${run}' because the run comes first: metrics RUN ${run}`,
-      { run },
-    );
-  }
-  const head = await findRun(home, run ?? await newestRun(home));
-  const points = (await Array.fromAsync(new TrackPoints(home, head).next())).flat();
-  const known = [...new Set(points.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
-  const wanted = chosen(names, known, head.id);
+  const measured = await measuredRun(home, { run: run ?? await newestRun(home), verb: "metrics" });
+  const { id, points, known } = measured;
+  const wanted = names.length === 0 ? known : chosenMetrics(names, measured);
   const shown = points.map((point) => ({ ...point, metrics: picked(point.metrics, wanted) }))
     .filter(({ metrics }) => Object.keys(metrics).length > 0).slice(-(how.last ?? Infinity));
-  if (how.json) printJson({ run: head.id, points: shown.map(placed) });
+  if (how.json) printJson({ run: id, points: shown.map(placed) });
   else if (how.csv) print(csv(shown, wanted));
   else if (names.length === 0) print(overview(shown, known));
   else print(values(shown, wanted));
-}
-
-/** The known names that the patterns stand for, in the order of the patterns; all without any. */
-function chosen(patterns: readonly string[], known: readonly string[], run: string): string[] {
-  if (patterns.length === 0) return [...known];
-  const found = patterns.flatMap((pattern) => {
-    const parts = pattern.split(/\*+/).map((part) => RegExp.escape(part));
-    const matching = known.filter((name) => new RegExp(`^${parts.join(".*")}$`, "s").test(name));
-    if (matching.length > 0) return matching;
-    throw new InvalidInputError(
-      `Cannot show '${pattern}' because run '${run}' has no such metric${
-        didYouMean(pattern, known)
-      }: 'metrics ${run}' lists what it has`,
-      { pattern, run },
-    );
-  });
-  return [...new Set(found)];
 }
 
 function picked(metrics: Record<string, number>, names: readonly string[]): Record<string, number> {

@@ -17,6 +17,7 @@ import { lossShowVerb } from "./loss/show.ts";
 import { lossTryVerb } from "./loss/try.ts";
 import { metricsVerb } from "./metrics.ts";
 import { planVerb } from "./plan.ts";
+import { plotVerb } from "./plot.ts";
 import { rescoreVerb } from "./rescore.ts";
 import { resumeVerb } from "./resume.ts";
 import { rewardTestVerb } from "./reward/test.ts";
@@ -44,6 +45,7 @@ export const VERBS: readonly Verb[] = [
   runsVerb,
   showVerb,
   metricsVerb,
+  plotVerb,
   logsVerb,
   rolloutsVerb,
   checkpointsVerb,

@@ -1,5 +1,4 @@
 import { deepStrictEqual, match, ok, strictEqual, throws } from "node:assert/strict";
-import { curvesSvg, niceStep, smoothed } from "../../bench/curves_svg.ts";
 import { ALGORITHMS } from "../../algs/mod.ts";
 import { learningOptions } from "../../bench/learning.ts";
 import { learningTable, seedResult } from "../../bench/learning_docs.ts";
@@ -150,24 +149,4 @@ Deno.test("bench learning reads its flags, and lists the choices for a wrong one
   ) {
     throws(() => learningOptions(args), /there are --seeds.*--algorithms with some of .*grpo/);
   }
-});
-
-Deno.test("curvesSvg() draws each series, plain and smoothed, inside the plot, labelled", () => {
-  const series = [
-    { name: "a < b", points: [{ x: 0, y: 0 }, { x: 10, y: 1 }, { x: 20, y: 0 }] },
-    { name: "c", points: [{ x: 0, y: 0.5 }, { x: 40, y: 0.5 }] },
-  ];
-  const svg = curvesSvg(series, { title: "t", x: "seconds", y: "reward" });
-  strictEqual(svg.match(/<polyline/g)!.length, 4);
-  match(svg, /<text [^>]*>a &lt; b<\/text>/);
-  match(svg, />40<\/text>/);
-  const points = [...svg.matchAll(/points="([^"]+)"/g)].flatMap(([, list]) =>
-    list!.split(" ").map((p) => p.split(",").map(Number))
-  );
-  ok(
-    points.every(([x, y]) => x! >= 56 && x! <= 624 && y! >= 34 && y! <= 256),
-    JSON.stringify(points),
-  );
-  deepStrictEqual(smoothed(series[0]!.points).map(({ y }) => y), [1 / 3, 1 / 3, 1 / 3]);
-  deepStrictEqual([0, 0.7, 3, 5, 7, 60].map(niceStep), [1, 1, 5, 5, 10, 100]);
 });

@@ -1,5 +1,4 @@
 import { deepStrictEqual, match, strictEqual, throws } from "node:assert/strict";
-import { curvesSvg } from "../../bench/curves_svg.ts";
 import { taskOptions } from "../../bench/tasks.ts";
 import { withTable } from "../../bench/page_table.ts";
 import { taskTable } from "../../bench/tasks_docs.ts";
@@ -98,16 +97,4 @@ Deno.test("bench tasks reads its flags, and names those that it has", () => {
   ) {
     throws(() => taskOptions(wrong), message);
   }
-});
-
-Deno.test("a picture of few points has its own height, and no means", () => {
-  const series = [{ name: "a", points: [{ x: 0, y: 0.02 }, { x: 10, y: 0.06 }] }];
-  const svg = curvesSvg(series, { title: "t", x: "rounds", y: "right" }, {
-    top: 0.07,
-    means: false,
-  });
-  strictEqual(svg.match(/<polyline/g)!.length, 1);
-  for (const tick of ["0.00", "0.02", "0.08"]) match(svg, new RegExp(`>${tick}</text>`));
-  const [, y] = /points="[^ ]+ [^,]+,([^"]+)"/.exec(svg)!;
-  strictEqual(Number(y), 34 + (1 - 0.06 / 0.08) * 222);
 });

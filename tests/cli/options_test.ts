@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { id, list, whole, wholeNumber } from "../../cli/options.ts";
+import { choice, id, list, whole, wholeNumber } from "../../cli/options.ts";
 
 Deno.test("wholeNumber() reads whole numbers from the least one on, and nothing else", () => {
   const read = (text: string) => wholeNumber(text, { name: "--lines", least: 0 });
@@ -22,6 +22,14 @@ Deno.test("list() adds to what the line gave before, and leaves that as it was",
   const one = read!("a", "--name", undefined);
   deepStrictEqual(read!("b", "--name", one), ["a", "b"]);
   deepStrictEqual(one, ["a"]);
+});
+
+Deno.test("choice() reads one of its names, and says which it has", () => {
+  const x = choice(["round", "step"], "what x is");
+  deepStrictEqual([x.takes, x.read!("step", "--x", undefined)], ["<round|step>", "step"]);
+  throws(() => x.read!("rond", "--x", undefined), {
+    message: "Cannot use 'rond' for --x (did you mean round?): give one of round, step",
+  });
 });
 
 Deno.test("id takes the ids of runs", () => {
