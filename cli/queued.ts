@@ -40,7 +40,7 @@ export function leaveQueued(home: Home, { id, queue }: RunHead): number {
 }
 
 /** Describes a queued run and how to serve it. */
-function queuedText(home: Home, run: { id: string; queue: string }): string {
+export function queuedText(home: Home, run: { id: string; queue: string }): string {
   const serve = `serve${run.queue === DEFAULT_QUEUE ? "" : ` --queue ${run.queue}`}`;
   return `run ${run.id} is in queue '${run.queue}'. Start an engine with: ${command(home, serve)}`;
 }

@@ -10,6 +10,7 @@ import { keepLease, obey } from "./executor/lease.ts";
 import { type Outcome, outcomeOf, recordedOutput } from "./executor/outcome.ts";
 import type { Prefix } from "./executor/prefix_of.ts";
 import type { GraphDefinition } from "./graph/graph.ts";
+import { loopTimes } from "./graph/draw.ts";
 import type { Graph } from "./graph/types.ts";
 import { type AppendFaults, Journal } from "./journal/journal.ts";
 import { loadJournal, REOPENED } from "./journal/load.ts";
@@ -122,12 +123,13 @@ export class Engine {
     options: CreateOptions = {},
   ): Promise<RunHead> {
     const resolved = definition.config.parse(config);
-    const { name, hash, lines, draw } = definition.build(config);
+    const { name, hash, lines, nodes, output, draw } = definition.build(config);
+    const loops = loopTimes({ nodes: [...nodes], output });
     const run: NewRun = {
       id: options.id === undefined ? newRunId(name) : checkRunId(options.id),
       name: options.name ?? name,
       entry: options.entry ?? "",
-      graph: JSON.stringify({ name, hash, lines, text: draw(), mermaid: draw("mermaid") }),
+      graph: JSON.stringify({ name, hash, lines, loops, text: draw(), mermaid: draw("mermaid") }),
       graph_hash: hash,
       config: canonicalJson(resolved ?? null),
       packages: canonicalJson(options.packages ?? {}),

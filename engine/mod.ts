@@ -7,7 +7,7 @@ export { isNothing, readDerivedJson } from "./files/derived_file.ts";
 export * from "./files/directory_owner.ts";
 export * from "./engine.ts";
 export * from "./errors.ts";
-export type { Outcome } from "./executor/outcome.ts";
+export { type Outcome, recordedOutput } from "./executor/outcome.ts";
 export type * from "./events.ts";
 export * from "./executor/prefix_of.ts";
 export * from "./journal/reachable_artifacts.ts";

@@ -44,6 +44,7 @@ export {
   type GraphBuilder,
   type GraphDefinition,
   type GraphNode,
+  type HeadsFilter,
   InvalidInputError,
   type ItemIdValue,
   type JournalRow,

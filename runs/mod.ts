@@ -28,6 +28,7 @@ export { COLOURS, curvesSvg, smoothed } from "./plots/curves_svg.ts";
 export { type CurveX, metricCurve, whyNotBy, X_LABELS } from "./plots/metric_curve.ts";
 export { type MetricPlot, plotAxes, plotSvg } from "./plots/metric_plot.ts";
 export { picturePng } from "./plots/picture_png.ts";
+export { JournalEvents } from "./tracking/journal_events.ts";
 export { type CheckpointFacts, readCheckpoints } from "./read_checkpoints.ts";
 export { readRollouts, type Rollout, type RolloutOptions } from "./read_rollouts.ts";
 export { claimDirectories } from "./home/run_directories.ts";

@@ -5,6 +5,7 @@ import {
   type ClaimOptions,
   type Clock,
   type DequeueOptions,
+  type HeadsFilter,
   type JournalRow,
   type NewRow,
   type NewRun,
@@ -106,7 +107,7 @@ export class MemoryStore implements Store {
     return this.#do((journal) => journal.head(run));
   }
 
-  heads(filter?: { limit?: number }): Promise<RunHead[]> {
+  heads(filter?: HeadsFilter): Promise<RunHead[]> {
     return this.#do((journal) => journal.heads(filter));
   }
 

@@ -6,8 +6,9 @@ import { visible } from "./visible.ts";
 /** The default of `--home`. */
 export const DEFAULT_HOME = ".holdfast";
 
-/** The width of a terminal that does not report one, of a drawing on a pipe, and of a line there. */
+/** The size of a terminal that does not report one; the width of a drawing, and of a line, on a pipe. */
 const COLUMNS_UNKNOWN = 80;
+const ROWS_UNKNOWN = 24;
 const COLUMNS_PIPED = 200;
 
 const encoder = new TextEncoder();
@@ -16,20 +17,33 @@ const encoder = new TextEncoder();
 export type Screen = {
   write(text: string): void;
   readonly columns: number;
+  readonly rows: number;
   tty: boolean;
   color: boolean;
 };
 
 /** The terminal or pipe behind standard error: progress and messages. */
 export function errorScreen(): Screen {
-  const tty = Deno.stderr.isTerminal();
+  return screenOf(Deno.stderr);
+}
+
+/** The terminal or pipe behind standard output, for a result that changes as it is shown. */
+export function outputScreen(): Screen {
+  return screenOf(Deno.stdout);
+}
+
+function screenOf(stream: typeof Deno.stdout | typeof Deno.stderr): Screen {
+  const tty = stream.isTerminal();
   return {
     tty,
     color: tty && !Deno.env.get("NO_COLOR"),
     get columns() {
       return tty ? Deno.consoleSize().columns || COLUMNS_UNKNOWN : COLUMNS_PIPED;
     },
-    write: (text) => void Deno.stderr.writeSync(encoder.encode(text)),
+    get rows() {
+      return tty ? Deno.consoleSize().rows || ROWS_UNKNOWN : ROWS_UNKNOWN;
+    },
+    write: (text) => void stream.writeSync(encoder.encode(text)),
   };
 }
 
@@ -112,6 +126,14 @@ export function age(ms: number): string {
   if (s < 7200) return `${Math.floor(s / 60)} min`;
   if (s < 172_800) return `${Math.floor(s / 3600)} h`;
   return `${Math.floor(s / 86_400)} days`;
+}
+
+/** Seconds as a person reads them: `8 s`, `3 min 20 s`, `2 h 5 min`. */
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
 /** Bytes, as a person says them. */

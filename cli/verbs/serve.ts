@@ -108,6 +108,7 @@ function prefixed(screen: Screen, run: string): Screen {
     tty: false,
     color: screen.color,
     columns: screen.columns,
+    rows: screen.rows,
     write: (text) => screen.write(withRun(run, text)),
   };
 }

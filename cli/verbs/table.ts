@@ -1,5 +1,6 @@
 import type { Verb } from "../verb.ts";
 import { adapterMergeVerb } from "./adapter/merge.ts";
+import { attachVerb } from "./attach.ts";
 import { cancelVerb } from "./cancel.ts";
 import { checkpointsVerb } from "./checkpoints.ts";
 import { configSchemaVerb } from "./config/schema.ts";
@@ -27,6 +28,7 @@ import { runsVerb } from "./runs.ts";
 import { serveVerb } from "./serve.ts";
 import { showVerb } from "./show.ts";
 import { signalVerb } from "./signal.ts";
+import { topVerb } from "./top.ts";
 import { trackVerb } from "./track.ts";
 import { verifyVerb } from "./verify.ts";
 import { whyVerb } from "./why.ts";
@@ -42,6 +44,8 @@ export const VERBS: readonly Verb[] = [
   trackVerb,
   signalVerb,
   cancelVerb,
+  attachVerb,
+  topVerb,
   runsVerb,
   showVerb,
   metricsVerb,

@@ -209,6 +209,17 @@ function refsOf(wiring: unknown): RefSource[] {
   return Object.values(wiring).flatMap(refsOf);
 }
 
+/** The most rounds of each loop, by its path; `*` stands for the round of a loop around it. */
+export function loopTimes(root: Scope): Record<string, number> {
+  const names = nameNodes(root);
+  const timesIn = (scope: Scope): [path: string, times: number][] =>
+    scope.nodes.flatMap((node) => {
+      const below = inner(node).flatMap(({ scope }) => timesIn(scope));
+      return node.kind === "loop" ? [[names.get(node.id)!, node.times], ...below] : below;
+    });
+  return Object.fromEntries(timesIn(root));
+}
+
 /** How often each stage runs. `per_item`: once per item of a list that is not known yet. */
 export function countStages(scope: Scope, times = 1): StageCount[] {
   const counts = new Map<string, StageCount>();

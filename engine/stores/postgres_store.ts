@@ -7,6 +7,7 @@ import {
 } from "./postgres_link.ts";
 import { AppendLane, noSuchRun } from "./postgres_lane.ts";
 import { ensurePostgresSchema } from "./postgres_schema.ts";
+import { headsOf } from "./recorded_head.ts";
 import { selectRows, statements } from "./postgres_statements.ts";
 import { InvalidInputError } from "../errors.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
@@ -18,6 +19,7 @@ import type {
   ClaimOptions,
   DequeueOptions,
   FinalStatus,
+  HeadsFilter,
   JournalRow,
   NewRow,
   NewRun,
@@ -114,10 +116,10 @@ export class PostgresStore implements Store {
     return await this.#do(`read run '${run}'`, () => this.#head(run));
   }
 
-  heads({ limit }: { limit?: number } = {}): Promise<RunHead[]> {
+  heads({ limit, onDamaged }: HeadsFilter = {}): Promise<RunHead[]> {
     return this.#do("list the runs", async () => {
       const rows = await this.#link.query(this.#sql.list, [limit ?? null]);
-      return rows.map(toHead);
+      return headsOf(rows, toHead, onDamaged);
     });
   }
 

@@ -1,5 +1,5 @@
-import { LostRecordError } from "../errors.ts";
-import type { RunHead } from "./store.ts";
+import { EngineError, LostRecordError } from "../errors.ts";
+import type { HeadsFilter, RunHead } from "./store.ts";
 
 /** The texts of a head that are JSON. */
 type JsonField = "config" | "graph" | "packages" | "error";
@@ -53,6 +53,23 @@ export function recordedColumn(
   }
   if (IS[field](value)) return value;
   throw damagedField(run, { field, text });
+}
+
+/** The heads of rows. One that `read` refuses goes to `onDamaged`; without that, it is thrown. */
+export function headsOf<Row>(
+  rows: readonly Row[],
+  read: (row: Row) => RunHead,
+  onDamaged: HeadsFilter["onDamaged"],
+): RunHead[] {
+  return rows.flatMap((row) => {
+    try {
+      return [read(row)];
+    } catch (error) {
+      if (onDamaged === undefined || !(error instanceof EngineError)) throw error;
+      onDamaged(error);
+      return [];
+    }
+  });
 }
 
 /** The error for a run whose column is not what it must be. */

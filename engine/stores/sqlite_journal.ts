@@ -1,4 +1,4 @@
-import { recordedColumn } from "./recorded_head.ts";
+import { headsOf, recordedColumn } from "./recorded_head.ts";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Clock } from "../clock.ts";
 import { InvalidInputError } from "../errors.ts";
@@ -26,6 +26,7 @@ import type {
   ClaimOptions,
   DequeueOptions,
   FinalStatus,
+  HeadsFilter,
   JournalRow,
   NewRow,
   NewRun,
@@ -136,9 +137,9 @@ export class SqliteJournal {
     return row ? toHead(row) : null;
   }
 
-  heads({ limit }: { limit?: number } = {}): RunHead[] {
+  heads({ limit, onDamaged }: HeadsFilter = {}): RunHead[] {
     const rows = this.prepare("SELECT * FROM runs ORDER BY no DESC LIMIT ?").all(limit ?? NO_LIMIT);
-    return rows.map(toHead);
+    return headsOf(rows, toHead, onDamaged);
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Claimed {

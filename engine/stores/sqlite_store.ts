@@ -13,6 +13,7 @@ import type {
   Claimed,
   ClaimOptions,
   DequeueOptions,
+  HeadsFilter,
   JournalRow,
   NewRow,
   NewRun,
@@ -99,7 +100,7 @@ export class SqliteStore implements Store {
     return this.#read(`read run '${shown(run)}'`, (journal) => journal.head(run));
   }
 
-  heads(filter: { limit?: number } = {}): Promise<RunHead[]> {
+  heads(filter: HeadsFilter = {}): Promise<RunHead[]> {
     return this.#read("list the runs", (journal) => journal.heads(filter));
   }
 

@@ -2,6 +2,7 @@
  * What a store can do. Operations, not SQL: everything above the drivers is written once, and one
  * contract suite tests every driver. Times are milliseconds of the store's own clock.
  */
+import type { EngineError } from "../errors.ts";
 
 /** Recorded kinds. `note` is a named fact (`note/version`, `note/checkpoint`, ...). */
 export type RowKind =
@@ -91,6 +92,9 @@ export type NewRun =
   & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
   & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent" | "home" | "journal">>;
 
+/** Which heads to list: how many at most, and what receives the error of one that is damaged. */
+export type HeadsFilter = { limit?: number; onDamaged?: (error: EngineError) => void };
+
 /**
  * The journal's identity: a random id, created with its tables. `since_ms`: no run in it is older.
  */
@@ -144,8 +148,8 @@ export interface Store {
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   /** One run's head; null if it does not exist. */
   head(run: string): Promise<RunHead | null>;
-  /** Newest first. `limit`: how many at most. */
-  heads(filter?: { limit?: number }): Promise<RunHead[]>;
+  /** Newest first. A head that cannot be read fails them all, unless `onDamaged` receives it. */
+  heads(filter?: HeadsFilter): Promise<RunHead[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false)
    * while another owner's lease is fresh, unless `force` (the caller knows that the owner's process

@@ -55,6 +55,7 @@ Deno.test("an immediate stop happens once, and nothing is shown while it lasts",
     tty: false,
     color: false,
     columns: 80,
+    rows: 24,
     write: (text) => shown.push(text),
   });
   requests.terminated();

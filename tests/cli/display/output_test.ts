@@ -1,6 +1,13 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { resolve } from "node:path";
-import { command, completed, DEFAULT_HOME, fixed, signed } from "../../../cli/display/output.ts";
+import {
+  command,
+  completed,
+  DEFAULT_HOME,
+  duration,
+  fixed,
+  signed,
+} from "../../../cli/display/output.ts";
 import { ArtifactStore } from "../../../engine/mod.ts";
 import { Home } from "../../../runs/mod.ts";
 import { MemoryStore } from "../../../testing/mod.ts";
@@ -87,5 +94,14 @@ Deno.test("a number that rounds to zero is printed without a sign", () => {
     "0.000",
     "+0.250",
     "-0.250",
+  ]);
+});
+
+Deno.test("duration() says seconds as people read them", () => {
+  deepStrictEqual([0, 59.6, 200, 7500].map(duration), [
+    "0 s",
+    "1 min 0 s",
+    "3 min 20 s",
+    "2 h 5 min",
   ]);
 });

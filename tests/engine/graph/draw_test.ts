@@ -1,5 +1,8 @@
 import { deepStrictEqual, match } from "node:assert/strict";
-import { online } from "../online_graph.ts";
+import { z } from "zod";
+import { loopTimes } from "../../../engine/graph/draw.ts";
+import { graph } from "../../../engine/mod.ts";
+import { online, start } from "../online_graph.ts";
 
 Deno.test("draw() shows nodes, edges and lags without running anything", () => {
   const text = online.build({ rounds: 6, lag: 1 }).draw();
@@ -25,4 +28,19 @@ Deno.test("count() says how often each stage will run", () => {
     { stage: "score", runs_on: "engine", times: 6, per_item: true },
     { stage: "train", runs_on: "trainer", times: 6, per_item: false },
   ]);
+});
+
+Deno.test("loopTimes() has the most rounds of every loop, by its path", () => {
+  const nested = graph("nested", z.strictObject({}), (g) => {
+    const first = g.stage(start, { seed: 1 });
+    const outer = g.loop("outer", { times: 4, carry: { policy: first } }, (o) => {
+      const inner = o.loop("inner", { times: 3, carry: { policy: o.carried("policy") } }, (r) => ({
+        policy: r.stage(start, { seed: 2 }),
+      }));
+      return { policy: inner.policy };
+    });
+    return outer.policy;
+  });
+  const { nodes, output } = nested.build({});
+  deepStrictEqual(loopTimes({ nodes: [...nodes], output }), { outer: 4, "outer/*/inner": 3 });
 });

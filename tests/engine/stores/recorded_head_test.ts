@@ -47,15 +47,20 @@ for (const column of ["requests", "needs", "owner", "parent"]) {
     const store = new SqliteStore(path);
     try {
       await store.create(RUN);
+      await store.create({ ...RUN, id: "b" });
       const database = new DatabaseSync(path);
       for (const value of ["{broken", "7", '""']) {
-        database.prepare(`UPDATE runs SET ${column} = ?`).run(value);
+        database.prepare(`UPDATE runs SET ${column} = ? WHERE id = 'a'`).run(value);
         const message = `Cannot read run 'a' because its '${column}' in the journal is damaged: ${
           JSON.stringify(value)
         }. Fix: restore the journal from a copy`;
         for (const read of [async () => [await store.head("a")], () => store.heads()]) {
           await rejects(read(), { code: "lost_record", message });
         }
+        const told: string[] = [];
+        const onDamaged = (error: Error) => void told.push(error.message);
+        const whole = (await store.heads({ onDamaged })).map(({ id }) => id);
+        deepStrictEqual([whole, told], [["b"], [message]]);
       }
       database.close();
     } finally {
