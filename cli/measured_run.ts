@@ -29,6 +29,7 @@ export function chosenMetrics(
   { id, known }: Omit<MeasuredRun, "points">,
 ): string[] {
   const found = patterns.flatMap((pattern) => {
+    if (known.includes(pattern)) return [pattern];
     const parts = pattern.split(/\*+/).map((part) => RegExp.escape(part));
     const matching = known.filter((name) => new RegExp(`^${parts.join(".*")}$`, "s").test(name));
     if (matching.length > 0) return matching;

@@ -1,4 +1,4 @@
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { InvalidInputError } from "../engine/mod.ts";
 
 /** A file that a command writes for people. It is whole, or it is not there. */
@@ -15,21 +15,25 @@ export class PictureFile {
 
   /** Refuses a place where the file cannot or must not be. */
   check(): void {
-    const { path } = this;
-    const refused = (why: string) => new InvalidInputError(`Cannot write ${path} because ${why}`);
-    const found = factsOf(path, Deno.lstatSync);
-    if (found?.isDirectory) throw refused("it is a directory. Fix: name a file in it");
+    const found = this.#factsOf(this.path);
+    if (found?.isDirectory) throw this.#refused("it is a directory. Fix: name a file in it");
     if (found !== null && !this.#force) {
-      throw refused("it exists. Fix: choose another name, or replace it with --force");
+      throw this.#refused("it exists. Fix: choose another name, or replace it with --force");
     }
-    if (found === null && !factsOf(dirname(path), Deno.statSync)?.isDirectory) {
-      throw refused(`its directory does not exist. Fix: mkdir -p ${dirname(path)}`);
+    // A link, a device or a pipe is not replaced: what it leads to would not get the picture.
+    if (found !== null && !found.isFile) {
+      throw this.#refused("it is not a regular file. Fix: choose another name");
+    }
+    if (found !== null) return;
+    const directory = dirname(this.path);
+    if (this.#factsOf(directory) === null) {
+      throw this.#refused(`its directory does not exist. Fix: mkdir -p ${directory}`);
     }
   }
 
   /** Writes it beside its place and then moves it there. */
   async write(content: string | Uint8Array): Promise<void> {
-    const begun = `${this.path}.${crypto.randomUUID()}.new`;
+    const begun = join(dirname(this.path), `.${crypto.randomUUID()}.new`);
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
     try {
       await Deno.writeFile(begun, bytes, { createNew: true });
@@ -37,23 +41,21 @@ export class PictureFile {
       await Deno.rename(begun, this.path);
     } catch (error) {
       await Deno.remove(begun).catch(() => {}); // It may not be there.
-      if (error instanceof InvalidInputError) throw error;
-      throw new InvalidInputError(
-        `Cannot write ${this.path} because ${(error as Error).message}`,
-        {},
-        { cause: error },
-      );
+      throw error instanceof InvalidInputError ? error : this.#refused((error as Error).message);
     }
   }
-}
 
-/** Null: nothing is there. */
-function factsOf(path: string, read: (path: string) => Deno.FileInfo): Deno.FileInfo | null {
-  try {
-    return read(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    if (error instanceof Deno.errors.NotADirectory) return null;
-    throw error;
+  /** Null: nothing is there. */
+  #factsOf(path: string): Deno.FileInfo | null {
+    try {
+      return Deno.lstatSync(path);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw this.#refused((error as Error).message);
+    }
+  }
+
+  #refused(why: string): InvalidInputError {
+    return new InvalidInputError(`Cannot write ${this.path} because ${why}`, { path: this.path });
   }
 }

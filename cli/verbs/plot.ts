@@ -40,7 +40,7 @@ export const plotVerb = defineVerb({
         "what is not measured in the rounds of one loop)",
     ),
     smooth: whole("<n>", "draw the mean of n values; a picture also has the values, paler"),
-    last: whole("<n>", "only the last values of each run"),
+    last: whole("<n>", "only the last values of each run, and means of these"),
   },
   action: ({ args: { run, metric, runs }, flags, globals }) =>
     globals.withHome((home) => plotRuns(home, { runs: [run, ...runs], metric, ...flags })),
@@ -62,6 +62,11 @@ async function plotRuns(home: Home, options: PlotOptions): Promise<void> {
   const { smooth, force } = options;
   const svg = options.svg === undefined ? null : new PictureFile(options.svg, { force });
   const png = options.png === undefined ? null : new PictureFile(options.png, { force });
+  if (svg && svg.path === png?.path) {
+    throw new InvalidInputError(
+      `Cannot write ${svg.path} as SVG and as PNG because it is one file: name two`,
+    );
+  }
   const plots = await readPlots(home, options);
   if (svg || png) {
     const picture = plotSvg(onlyOne(plots), { smooth });

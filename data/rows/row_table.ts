@@ -12,7 +12,7 @@ export type RowTable = {
   rows(places: readonly number[]): Promise<Row[]>;
   /** Where in its file a row is; absent: rows come from no file. */
   placeOf?(place: number): Promise<DataPlace>;
-  /** sha256 hex: changes if a file, or how it is read, changes. */
+  /** A hash in hexadecimal digits: changes if a file, or how it is read, changes. */
   readonly digest: string;
   /** How many rows each source has, in the table's order; absent: the table has one source. */
   readonly sources?: readonly number[];

@@ -32,6 +32,19 @@ export async function stateOf(path: string): Promise<FileState> {
   return { size, mtime_ms: mtime?.getTime() ?? 0, inode: ino };
 }
 
+/** Whether a file does not look as it did, or is gone. */
+export async function hasChanged(path: string, seen: FileState): Promise<boolean> {
+  const now = await stateIfThere(path);
+  return JSON.stringify(now) !== JSON.stringify(seen);
+}
+
+async function stateIfThere(path: string): Promise<FileState | null> {
+  return await stateOf(path).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  });
+}
+
 /** Rows of files, reached by the places that an index holds. */
 export class FileTable implements RowTable {
   readonly size: number;
@@ -128,17 +141,14 @@ function spansOf(entries: readonly RowEntry[]): Span[] {
 }
 
 async function checkUnchanged(file: LineFile): Promise<void> {
-  const now = await stateOf(file.path).catch((error) => {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
-  });
-  if (now === null && file.seen === null) {
+  if (file.seen !== null) {
+    if (await hasChanged(file.path, file.seen)) throw changed(file);
+  } else if (await stateIfThere(file.path) === null) {
     throw new DataError(
       "its unpacked rows are gone from the home's cache; they are made again when the run resumes",
       { file: file.named },
     );
   }
-  if (file.seen !== null && JSON.stringify(now) !== JSON.stringify(file.seen)) throw changed(file);
 }
 
 function changed({ named }: LineFile): DataError {

@@ -1,7 +1,8 @@
-import { createHash, type Hash } from "node:crypto";
+import type { Hash } from "node:crypto";
+import { contentHash, contentName } from "./content_hash.ts";
 import { type DuplicateId, DuplicateIds } from "./duplicate_ids.ts";
 import { DataError, type DataPlace } from "../errors.ts";
-import { type FileState, FileTable, type LineFile } from "./file_table.ts";
+import { type FileState, FileTable, hasChanged, type LineFile } from "./file_table.ts";
 import { blocksOf, type LineBlock, lineBlocks, rowsIn } from "./json_lines.ts";
 import { removeFile, type RowCache } from "../rows/row_cache.ts";
 import {
@@ -81,7 +82,7 @@ class IndexPass {
   readonly #path: string;
   readonly #index: RowIndexWriter;
   readonly #ids: DuplicateIds;
-  readonly #digest = createHash("sha256");
+  readonly #digest = contentHash();
   readonly #indexed: IndexedFile[] = [];
   /** The places of the repairs that were for a row, by the number of the source. */
   readonly #repairs = new Map<number, Set<number>>();
@@ -104,7 +105,7 @@ class IndexPass {
     for (const [i, file] of this.#files.entries()) {
       const begins = file.number !== this.#files[i - 1]?.number;
       if (begins) read = 0;
-      describeReading(this.#digest, file, { begins });
+      describeFile(this.#digest, file, { begins });
       read += await this.#readFile(file, (file.source.limit ?? Infinity) - read);
     }
     this.#checkRepairs();
@@ -113,7 +114,9 @@ class IndexPass {
       const file = this.#files.map(({ path }) => path).join(", ");
       throw new DataError("it contains no rows; give a file with at least one", { file });
     }
-    return await this.#finish(await this.#duplicates());
+    const duplicates = await this.#duplicates();
+    await this.#checkUnchanged();
+    return await this.#finish(duplicates);
   }
 
   close(): void {
@@ -131,7 +134,6 @@ class IndexPass {
     if (rows_max > 0 && isUnpacked(file)) unpacked = await this.#unpack(reading);
     else if (rows_max > 0) await this.#readBlocks(lineBlocks(file.path), reading);
     const { rows } = reading;
-    if (isDigestedWhole(file)) this.#digest.update(unpacked?.content ?? file.content);
     this.#indexed.push({
       rows,
       kept: rows,
@@ -156,7 +158,9 @@ class IndexPass {
   async #readBlocks(blocks: AsyncIterable<LineBlock>, reading: Reading): Promise<void> {
     for await (const block of blocks) {
       const bytes = this.#readBlock(block, reading);
-      if (isDigestedByLine(reading.file)) this.#digest.update(block.bytes.subarray(0, bytes));
+      if (reading.file.format.rows === undefined) {
+        this.#digest.update(block.bytes.subarray(0, bytes));
+      }
       if (reading.rows === reading.rows_max) return;
     }
   }
@@ -188,6 +192,16 @@ class IndexPass {
   #repaired(number: number, place: number): void {
     if (place < 0) return;
     this.#repairs.set(number, (this.#repairs.get(number) ?? new Set()).add(place));
+  }
+
+  /** The index is kept under the hash of what the files contained before they were read. */
+  async #checkUnchanged(): Promise<void> {
+    for (const { path, seen } of this.#files) {
+      if (!await hasChanged(path, seen)) continue;
+      const problem =
+        "the file was written while its rows were checked; try again when it is whole";
+      throw new DataError(problem, { file: path });
+    }
   }
 
   /** A repair that is for no row was meant for other data. With a limit its row may come later. */
@@ -229,7 +243,7 @@ class IndexPass {
 
   async #finish(dropped: Uint8Array | null): Promise<IndexFooter> {
     const { cache, key } = this.#options;
-    const footer = { key, digest: this.#digest.digest("hex"), files: this.#indexed };
+    const footer = { key, digest: contentName(this.#digest), files: this.#indexed };
     if (dropped === null) {
       const whole = this.#index.finish(footer);
       Deno.renameSync(this.#path, cache.indexPath(key));
@@ -273,22 +287,15 @@ class IndexPass {
   }
 }
 
-/** What the digest has of a file first: how its source is read, and what no line has. */
-function describeReading(
+/**
+ * What the digest has of a file: how its source is read, and of other formats than JSON lines, whose
+ * lines follow, the hash of its content.
+ */
+function describeFile(
   digest: Hash,
   { source: { path: _, ...reading }, format, content }: ReadFile,
   { begins }: { begins: boolean },
 ): void {
   digest.update(begins ? JSON.stringify(reading) : "\0");
   if (format.rows !== undefined) digest.update(JSON.stringify([format.name, content]));
-}
-
-/** Whether the digest has the hash of all lines of a file. */
-function isDigestedWhole({ source, format }: ReadFile): boolean {
-  return format.rows === undefined && source.limit === undefined;
-}
-
-/** Whether the digest has the lines that are read of a file: a limit leaves the others out. */
-function isDigestedByLine({ source, format }: ReadFile): boolean {
-  return format.rows === undefined && source.limit !== undefined;
 }

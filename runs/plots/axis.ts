@@ -20,7 +20,7 @@ export function axisOf(
 ): Axis {
   const size = Math.max(Math.abs(least), Math.abs(most));
   if (!(most - least > Math.max(FLAT * size, LEAST))) {
-    const around = Math.max(step_min, size / 10) || 1;
+    const around = size > LEAST / FLAT ? Math.max(step_min, size / 10) : 1;
     return axisOf({ least: least - around, most: most + around }, { steps, step_min });
   }
   const step = Math.max(step_min, niceStep((most - least) / steps));

@@ -135,7 +135,7 @@ function text(
   { at: [x, y], anchor = "start", fill = "#333333", size = 12 }: Text,
 ): string {
   const safe = content.replaceAll(NOT_XML, "\uFFFD").replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;");
+    .replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return `<text x="${fixed(x)}" y="${
     fixed(y)
   }" text-anchor="${anchor}" fill="${fill}" font-size="${size}">${safe}</text>`;

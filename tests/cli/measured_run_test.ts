@@ -11,6 +11,10 @@ Deno.test("chosenMetrics() are in the order of the patterns, each once; * stands
   ]);
 });
 
+Deno.test("chosenMetrics() takes a name before the pattern that it looks like", () => {
+  deepStrictEqual(chosenMetrics(["a*b"], { id: "a", known: ["a*b", "axb"] }), ["a*b"]);
+});
+
 Deno.test("chosenMetrics() says what is near a name that the run lacks, and that a run has none", () => {
   throws(
     () => chosenMetrics(["los"], run),

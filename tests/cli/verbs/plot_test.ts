@@ -100,6 +100,7 @@ Deno.test("plot refuses what it cannot draw, in one sentence, and writes nothing
     [["a", "eval/after_greedy/mean_reward", "--x", "round"], /measured in no round. Fix: --x step/],
     [["a", "reward/mean", ..."bcdefghi"], /Cannot plot 9 runs because a plot has 8 colours/],
     [["a", "reward/mean", "--svg", `${dir}/no/a.svg`], /its directory does not exist/],
+    [["a", "reward/mean", "--png", file], /as SVG and as PNG because it is one file: name two/],
   ];
   for (const [args, message] of cases) {
     const { code, out, err } = await plot("--svg", file, ...args);

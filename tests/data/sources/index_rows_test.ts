@@ -1,5 +1,10 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { loadRows, type SourceInput } from "../../../data/mod.ts";
+import { RowCache } from "../../../data/rows/row_cache.ts";
+import { SourceConfig } from "../../../data/source_config.ts";
+import { stateOf } from "../../../data/sources/file_table.ts";
+import { indexRows } from "../../../data/sources/index_rows.ts";
+import { sourceFiles } from "../../../data/sources/source_files.ts";
 import { rowHome } from "../row_home.ts";
 
 const home = await rowHome();
@@ -14,6 +19,23 @@ async function file(name: string, text: string): Promise<string> {
 
 const idsOf = async (table: Awaited<ReturnType<typeof open>>) =>
   (await table.rows([...Array(table.size).keys()])).map(({ row_id }) => row_id);
+
+Deno.test("a file that is written while its rows are checked is refused, and no index of it kept", async () => {
+  const path = await file("written.jsonl", lines({ id: 1, prompt: "a" }));
+  const source = SourceConfig.parse({ path });
+  const [found] = await sourceFiles(source);
+  const read = { ...found!, seen: await stateOf(path), content: "before", source, number: 0 };
+  const cache = new RowCache(home);
+  await file("written.jsonl", lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));
+  const problem = /written\.jsonl: the file was written while its rows were checked; try again/;
+  await rejects(indexRows([read], { cache, key: "key" }), problem);
+  await Deno.remove(path);
+  await rejects(indexRows([read], { cache, key: "key" }), /written\.jsonl: .*no such file/);
+  deepStrictEqual(
+    [...Deno.readDirSync(cache.dir)].filter(({ name }) => /^key|\.new$/.test(name)),
+    [],
+  );
+});
 
 Deno.test("a directory's files are one table, and limit counts rows of all of them", async () => {
   await file("many/a.jsonl", lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" }));

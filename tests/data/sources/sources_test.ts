@@ -230,17 +230,18 @@ Deno.test("loadRows() gives JSON lines these digests", async () => {
   const b = await file(`{"question":"q","answer":"#### 4"}\n`.repeat(2));
   strictEqual(
     (await loadRows([{ path: a }])).digest,
-    "a5b4c02695b3090981684f1f85f13e782b629dd4a936883df75460b585138cba",
+    "efc97476eb5db8d2ec53460fd4b759c6f227d8ce666465b6b567835e926df209",
   );
   const read = { path: a, name: "x", limit: 2, fields: { id: "id" }, system: "s" };
   strictEqual(
     (await loadRows([read, { path: b, duplicates: "skip" }])).digest,
-    "83867c55358ce670b691b691676444897fc6ee6cc5d65e936d2cfe2dec2782c2",
+    "bf63bade3e3fbb719d723622c58ae343631c62b7829b4e1fa49e35d9c4a8b377",
   );
 });
 
-Deno.test("loadRows() gives compressed lines the digest of the lines, with a limit too", async () => {
+Deno.test("loadRows() gives lines one digest, compressed or not and whatever ends the last", async () => {
   const text = lines({ id: 1, prompt: "a" }, { id: 2, prompt: "b" });
+  const unended = await file(text.trimEnd());
   const [plain, packed] = [await file(text), `${await Deno.makeTempFile()}.jsonl.gz`];
   await Deno.writeFile(packed, gzipSync(new TextEncoder().encode(text)));
   for (const limit of [undefined, 1]) {
@@ -249,6 +250,7 @@ Deno.test("loadRows() gives compressed lines the digest of the lines, with a lim
       await loadRows([{ path: packed, limit }]),
     ];
     strictEqual(b.digest, a.digest);
+    strictEqual((await loadRows([{ path: unended, limit }])).digest, a.digest);
   }
 });
 

@@ -31,7 +31,12 @@ Deno.test("axisOf() has one value in its middle, also zero", () => {
 Deno.test("axisOf() writes what is very large or small with an exponent, and has few ticks of it", () => {
   deepStrictEqual(texts(0, 5e6), ["0", "1e+6", "2e+6", "3e+6", "4e+6", "5e+6"]);
   deepStrictEqual(texts(0, 3e-7), ["0", "1e-7", "2e-7", "3e-7"]);
-  for (const [least, most] of [[-9e299, 9e299], [1e300, 1e300 * (1 + 1e-15)], [0, 5e-324]]) {
+  for (
+    const [least, most] of [[-9e299, 9e299], [1e300, 1e300 * (1 + 1e-15)], [0, 5e-324], [
+      3e-310,
+      3e-310,
+    ], [0, 9e-310]]
+  ) {
     const { from, to, ticks } = axisOf({ least: least!, most: most! }, { steps: 5 });
     ok(from < to && ticks.length <= 8, `${least} to ${most}: ${ticks.length}`);
   }

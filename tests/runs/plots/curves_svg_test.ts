@@ -13,12 +13,12 @@ function lines(svg: string): number[][][] {
 
 Deno.test("curvesSvg() draws each series, plain and smoothed, inside the plot, labelled", () => {
   const series = [
-    { name: "a < b", points: [{ x: 0, y: 0 }, { x: 10, y: 1 }, { x: 20, y: 0 }] },
+    { name: "a < ]]> b", points: [{ x: 0, y: 0 }, { x: 10, y: 1 }, { x: 20, y: 0 }] },
     { name: "c", points: [{ x: 0, y: 0.5 }, { x: 40, y: 0.5 }] },
   ];
   const svg = curvesSvg(series, LABELS);
   strictEqual(svg.match(/<polyline/g)!.length, 4);
-  match(svg, /<text [^>]*>a &lt; b<\/text>/);
+  match(svg, /<text [^>]*>a &lt; ]]&gt; b<\/text>/);
   match(svg, />40<\/text>/);
   const points = lines(svg).flat();
   ok(
