@@ -2,6 +2,7 @@ import {
   type Clock,
   computedStatus,
   type ErrorJson,
+  LostRecordError,
   type Outcome,
   type OwnershipOptions,
   recordedError,
@@ -83,7 +84,17 @@ function lostText({ pid, host }: NonNullable<RunHead["owner"]>): string {
 }
 
 async function outcomeOf(home: Home, head: RunHead, status: Status): Promise<Outcome> {
-  if (status === "done") return { status, output: await recordedOutput(head.id, home) };
+  if (status === "done") return { status, output: await outputOf(head.id, home) };
   if (status === "failed") return { status, error: recordedError(head) as ErrorJson };
   return { status: status === "cancelled" ? "cancelled" : "interrupted" };
+}
+
+/** The last lines only say where prepared data is. Null: it is stored in another home. */
+async function outputOf(run: string, home: Home): Promise<unknown> {
+  try {
+    return await recordedOutput(run, home);
+  } catch (error) {
+    if (error instanceof LostRecordError) return null;
+    throw error;
+  }
 }

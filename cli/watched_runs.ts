@@ -1,6 +1,6 @@
 import {
   type Clock,
-  EngineError,
+  type EngineError,
   hasEnded,
   type OwnershipOptions,
   type RunHead,
@@ -48,8 +48,8 @@ export class WatchedRuns {
       this.#watched.set(head.id, run);
       return facts;
     } catch (error) {
-      if (error instanceof EngineError) return damagedFacts(head.id, error.message);
-      throw error;
+      // Of any kind: a value of another shape than its reader expects must not hide the other runs.
+      return damagedFacts(head.id, (error as Error).message);
     }
   }
 }

@@ -1,6 +1,7 @@
 import {
   AGEING_MS,
   computedStatus,
+  type EngineError,
   InvalidInputError,
   isQueued,
   queueOrder,
@@ -10,7 +11,7 @@ import {
 import { didYouMean } from "../../configs/mod.ts";
 import { graphName, type Home } from "../../runs/mod.ts";
 import { json, text } from "../options.ts";
-import { age, fixed, print, printJson, table } from "../display/output.ts";
+import { age, fixed, print, printJson, table, tell } from "../display/output.ts";
 import { defineVerb } from "../verb.ts";
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
@@ -36,7 +37,8 @@ async function listRuns(
       `Cannot list runs of status '${wanted}'${near}: give one of ${STATUSES.join(", ")}`,
     );
   }
-  const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) =>
+  const onDamaged = ({ message }: EngineError) => tell(message);
+  const heads = (await home.store.heads({ limit: 1000, onDamaged })).toSorted((a, b) =>
     b.created_ms - a.created_ms
   );
   const positions = queuePositions(heads);

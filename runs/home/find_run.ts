@@ -8,10 +8,10 @@ import type { Home } from "./home.ts";
  * @throws {InvalidInputError} If a newer Holdfast has written its journal.
  */
 export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
-  const heads = await home.store.heads({ limit: 1000 });
-  if (id === undefined) return newestResumable(heads);
+  if (id === undefined) return newestResumable(await home.store.heads({ limit: 1000 }));
   const head = await home.store.head(id);
   if (head) return checkJournal(head);
+  const heads = await home.store.heads({ limit: 1000, onDamaged: () => {} }); // Only for their names.
   const near = didYouMean(id, heads.map((known) => known.id));
   const has = heads.length === 0 ? "it has no runs" : `'runs' lists its ${heads.length}`;
   throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}${near}: ${has}`, { run: id });

@@ -144,12 +144,20 @@ export class JournalEvents {
     return { type: "round_closed", loop, round, times: this.#timesOf(loop), carried, tally, total };
   }
 
-  /** Infinity: an older release has created the run, and did not record it. */
+  /** Infinity: the recorded graph does not say. */
   #timesOf(loop: string): number {
-    const { loops = {} } = recordedField(this.#head, "graph") as {
-      loops?: Record<string, number>;
-    };
-    return loops[loop.replaceAll(/\/\d+\//g, "/*/")] ?? Infinity;
+    const times = this.#loops()?.[loop.replaceAll(/\/\d+\//g, "/*/")];
+    return typeof times === "number" ? times : Infinity;
+  }
+
+  #loops(): Record<string, unknown> | null | undefined {
+    try {
+      return (recordedField(this.#head, "graph") as { loops?: Record<string, unknown> } | null)
+        ?.loops;
+    } catch (error) {
+      if (error instanceof LostRecordError) return null; // Its rounds are whole.
+      throw error;
+    }
   }
 
   /** The seq after which stages may have started that are still in progress. */

@@ -25,6 +25,13 @@ Deno.test("interruptible() turns each signal into `stop`, and listens only durin
       strictEqual(stopped, true);
       strictEqual(listeners.size, 0);
     }
+    const codes: number[] = [];
+    const twice = (stop: AbortSignal) => {
+      for (const name of ["SIGINT", "SIGTERM"]) listeners.get(name)!();
+      return Promise.resolve(stop.aborted);
+    };
+    strictEqual(await interruptible(twice, (code) => void codes.push(code)), true);
+    deepStrictEqual(codes, [130]);
     await rejects(interruptible(() => Promise.reject(new Error("lost"))), { message: "lost" });
     strictEqual(listeners.size, 0);
   });

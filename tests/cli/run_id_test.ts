@@ -35,11 +35,14 @@ Deno.test("a run that another program wrote under a bad id is refused by name", 
   const rename = db.prepare("UPDATE runs SET id = ? WHERE id = ?");
   rename.run("../..", "other");
   const at = ["--home", home];
-  for (const verb of ["runs", "gc"]) {
-    const { code, text } = await run([verb, ...at]);
-    strictEqual(code, 2, text);
-    match(text, /Cannot read run '\.\.\/\.\.' because an id is .*Fix: remove its row/);
-  }
+  const refusal = /Cannot read run '\.\.\/\.\.' because an id is .*Fix: remove its row/;
+  const collected = await run(["gc", ...at]);
+  strictEqual(collected.code, 2, collected.text);
+  match(collected.text, refusal);
+  const { code, out, err } = await inProcess(["runs", ...at]);
+  deepStrictEqual([code, /^good +run good/m.test(out)], [0, true], out);
+  match(err, refusal);
+  strictEqual((await run(["checkpoints", "good", ...at])).code, 0);
   rename.run("other", "../..");
   for (const verb of ["show", "logs", "resume", "cancel", "checkpoints", "rollouts", "verify"]) {
     const { code, text } = await run([verb, "../..", ...at]);

@@ -1,6 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import type { RunHead, Store } from "../../engine/mod.ts";
 import { damagedField } from "../../engine/mod.ts";
+import type { MemoryStore } from "../../testing/mod.ts";
 import { WatchedRuns } from "../../cli/watched_runs.ts";
 import type { Home } from "../../runs/mod.ts";
 import { createFakeRun } from "../runs/fake_home.ts";
@@ -80,9 +81,12 @@ Deno.test("WatchedRuns reads nothing of a run whose journal has not grown", asyn
 
 Deno.test("WatchedRuns says of a damaged run why, and shows the others", async () => {
   const { home, clock } = await timedHome();
+  await started(home, "odd");
   await started(home, "whole");
   await createFakeRun(home, "graphless");
-  const { store } = home;
+  const store = home.store as MemoryStore;
+  const [round] = await store.read("odd", { kinds: ["metrics"] });
+  store.damage("odd", { seq: round!.seq, value: "null" }); // JSON, but nothing to read.
   const broken = damagedField({ id: "ownerless" }, { field: "owner", text: "{" });
   const damaging = {
     heads: async (filter: NonNullable<Parameters<Store["heads"]>[0]>) => {
@@ -101,10 +105,12 @@ Deno.test("WatchedRuns says of a damaged run why, and shows the others", async (
     ["ownerless", null],
     ["graphless", null],
     ["whole", "running"],
+    ["odd", null],
   ]);
   match(
     facts[0]!.damaged!,
     /^Cannot read run 'ownerless' because its 'owner' in the journal is damaged/,
   );
   match(facts[1]!.damaged!, /^Cannot read run 'graphless' because its 'error'/);
+  match(facts[3]!.damaged!, /null/);
 });

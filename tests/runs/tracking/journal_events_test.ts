@@ -117,9 +117,12 @@ Deno.test("JournalEvents skips damaged rows, and says Infinity for rounds that a
   strictEqual(found.filter(({ type }) => type === "round_closed").length, 0);
   ok(found.some(({ type }) => type === "metrics"));
   store.damage("a", round!);
-  const graph = JSON.stringify({ ...JSON.parse(head.graph), loops: undefined });
-  const older = await all(new JournalEvents(home, { ...head, graph }).next());
-  deepStrictEqual(older.flatMap((event) => event.type === "round_closed" ? [event.times] : []), [
-    Infinity,
-  ]);
+  const graphs = [undefined, null, { round: "1" }].map((loops) =>
+    JSON.stringify({ ...JSON.parse(head.graph), loops })
+  );
+  for (const graph of [...graphs, "{", "null"]) {
+    const events = await all(new JournalEvents(home, { ...head, graph }).next());
+    const times = events.flatMap((event) => event.type === "round_closed" ? [event.times] : []);
+    deepStrictEqual(times, [Infinity], graph);
+  }
 });
