@@ -80,10 +80,10 @@ def test_the_scale_keeps_gradients_that_float16_would_lose(tmp_path):
 
 
 def test_a_step_whose_scaled_gradients_overflow_is_taken_with_a_smaller_scale(tmp_path):
-    over = started(tmp_path / "over", value=2.0**22)
+    over = started(tmp_path / "over", value=2.0**20)
     records = steps(over, VERSIONS)
     found = records[0]["loss_scale"]
-    assert scales(records) == [found] * 3 and 1 < found < 2.0**22
+    assert scales(records) == [found] * 3 and 1 < found < 2.0**20
     assert not any("skipped" in record for record in records)
     right = started(tmp_path / "right", value=found)
     assert steps(right, VERSIONS) == records
@@ -96,16 +96,16 @@ def test_a_step_that_is_taken_again_has_the_same_dropout(tmp_path):
         answer = trainer.train(supervised(), between=("v0", "v1"), loss=SUPERVISED_LOSS)
         return [step["loss"] for step in answer["steps"]], answer["steps"][0]["loss_scale"]
 
-    again, found = losses(tmp_path / "over", 2.0**22)
-    assert found < 2.0**22
+    again, found = losses(tmp_path / "over", 2.0**20)
+    assert found < 2.0**20
     assert losses(tmp_path / "right", found) == (again, found)
 
 
 @pytest.mark.parametrize(
-    ("advantage", "cause", "passes"), [(1e300, "loss", 1), (1e30, "grad_norm", 17)]
+    ("advantage", "cause", "passes"), [(1e300, "loss", 1), (1e30, "grad_norm", 4)]
 )
 def test_what_no_scale_helps_is_skipped_and_leaves_the_scale(tmp_path, advantage, cause, passes):
-    trainer = started(tmp_path)
+    trainer = started(tmp_path, value=2.0**3)
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
     batch["columns"]["advantage"]["values"][5] = advantage
     tries = []
@@ -115,7 +115,7 @@ def test_what_no_scale_helps_is_skipped_and_leaves_the_scale(tmp_path, advantage
     assert record["skipped"]["cause"] == cause
     assert record["skipped"]["sequence"] == 5
     assert len(tries) == passes
-    assert trainer.worker.engine.loss_scale.state() == {"value": START, "steps": 0}
+    assert trainer.worker.engine.loss_scale.state() == {"value": 2.0**3, "steps": 0}
 
 
 def test_a_checkpoint_continues_with_its_scale_bit_for_bit(tmp_path, monkeypatch):
