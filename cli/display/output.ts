@@ -52,11 +52,8 @@ export type Canvas = { columns: number; color: boolean };
 
 /** The canvas behind standard output. */
 export function outputCanvas(): Canvas {
-  const tty = Deno.stdout.isTerminal();
-  return {
-    columns: tty && Deno.consoleSize().columns || COLUMNS_UNKNOWN,
-    color: tty && !Deno.env.get("NO_COLOR"),
-  };
+  const { tty, columns, color } = outputScreen();
+  return { columns: tty ? columns : COLUMNS_UNKNOWN, color };
 }
 
 /** A result, on standard output: the only thing that may be piped on. */
